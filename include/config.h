@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * config: the configuration as one flat value, made from options.def. Parsed whole or not at all.
+ *
+ * Writer      main thread (load, reload, tune)
+ * Readers     all, by copy through struct config_store
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "fsroot.h"
+
+#define CONFIG_LIST_MAX  16
+#define CONFIG_ITEM_MAX  64
+#define CONFIG_ERROR_MAX 512
+
+struct config_list {
+	int n;
+	char item[CONFIG_LIST_MAX][CONFIG_ITEM_MAX];
+};
+
+struct config {
+#define OPTION_INT(id, key, unit, min, max, def, change, line)   int64_t id;
+#define OPTION_FLOAT(id, key, unit, min, max, def, change, line) double id;
+#define OPTION_BOOL(id, key, def, change, line)                  bool id;
+#define OPTION_ENUM(id, key, choices, def, change, line)         int id;
+#define OPTION_TEXT(id, key, size, def, change, line)            char id[size];
+#define OPTION_LIST(id, key, def, change, line)                  struct config_list id;
+#define OPTION_UNBUILT(key, what)
+#define OPTION_ALIAS(key, target)
+#include "options.def"
+#include "options_undef.h"
+};
+
+/* Values of the enumerated options, in the order of their choices. */
+enum config_mode { MODE_OBSERVE, MODE_PROMOTE };
+enum config_records { RECORDS_PRECISE, RECORDS_COMPACT };
+enum config_policy { POLICY_PAGE };
+
+enum option_type {
+	OPTION_TYPE_INT,
+	OPTION_TYPE_FLOAT,
+	OPTION_TYPE_BOOL,
+	OPTION_TYPE_ENUM,
+	OPTION_TYPE_TEXT,
+	OPTION_TYPE_LIST
+};
+enum option_change { OPTION_LIVE, OPTION_RESTART };
+
+struct option_info {
+	const char *key;
+	enum option_type type;
+	enum option_change change;
+	const char *unit;         /* "" where there is none */
+	double min, max;          /* numbers only */
+	const char *choices;      /* enumerations only, by '|' */
+	const char *default_text; /* as written in the file, quotes included */
+	const char *line;
+	size_t offset, size; /* in struct config */
+};
+
+extern const struct option_info option_info[];
+extern const size_t n_options;
+
+/* The option of that dotted key (an alias too), or NULL. */
+const struct option_info *option_find(const char *key);
+
+void config_defaults(struct config *ret);
+
+/*
+ * Read @path over the defaults. 0, or -errno with one line in @error (CONFIG_ERROR_MAX bytes) that names file, line,
+ * key and what is allowed: -EINVAL for the content, -EPERM for a file that others may write, -ENOENT and the like for
+ * the file.
+ * @ret is not touched on failure. Never logs. Main thread (libconfig is not asked to be more).
+ */
+int config_load(const char *path, struct config *ret, char *error);
+
+/* The same from memory; @name stands for the file in messages. */
+int config_parse(const char *text, const char *name, struct config *ret, char *error);
+
+/* Set one option from its text as a person types it ("promote.rate_mib_per_sec", "256"). Checks the whole result. */
+int config_set(struct config *config, const char *key, const char *value, char *error);
+
+/* Current value of an option as text, as config_set() takes it. Length or -ENOSPC. */
+int config_get_text(const struct config *config, const struct option_info *option, char *buf, size_t size);
+
+/* true when @option has the same value in both. */
+bool config_same(const struct config *a, const struct config *b, const struct option_info *option);
+
+/* Write the commented default configuration (the shipped pghotd.conf) to @path, or to stdout for "-". 0 or -errno. */
+int config_write_defaults(const char *path);
+
+struct config_store;
+
+struct config_store *config_store_new(const struct config *first); /* NULL: no memory */
+void config_store_free(struct config_store *store);
+
+/* Copy the current configuration. Any thread registered with rcu; wait-free. */
+void config_store_get(const struct config_store *store, struct config *ret);
+
+/* Publish a copy of @next, whole. 0 or -ENOMEM (the old one stays). Blocks for a grace period. Main thread. */
+int config_store_set(struct config_store *store, const struct config *next);

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * fsroot: every read of /sys and /proc goes through one of these, so that a recorded machine in a
+ * folder is test input. Paths are relative to the root ("sys/devices/system/node/has_cpu").
+ *
+ * Any thread may use one fsroot at the same time: it holds nothing but a descriptor.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct fsroot {
+	int fd;
+};
+
+/* Open @path ("/" for the running machine) as a root. Returns 0 or -errno; @ret->fd is -1 on failure. */
+int fsroot_open(struct fsroot *ret, const char *path);
+void fsroot_close(struct fsroot *root);
+
+/*
+ * Read a whole small file into @buf (NUL-terminated, one trailing newline removed). @fmt gives the path.
+ * Returns the length, or -errno; -EFBIG when it does not fit into @size - 1 bytes.
+ */
+int fsroot_read(const struct fsroot *root, char *buf, size_t size, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* Like fsroot_read(), but allocates; for files without a known bound (/proc/zoneinfo). At most 16 MiB, else -EFBIG. */
+int fsroot_read_alloc(const struct fsroot *root, char **ret, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* Read one number in base 10 (or 16 with @base 16, with or without 0x). -EINVAL when it is none, -ERANGE beyond 64
+ * bits. */
+int fsroot_read_u64(const struct fsroot *root, uint64_t *ret, int base, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* Write @text in one write(2) to an existing file. 0 or -errno. Only privops and tests may call it. */
+int fsroot_write(const struct fsroot *root, const char *text, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+bool fsroot_exists(const struct fsroot *root, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/*
+ * Call @fn for each entry of a folder (not "." and ".."), in no order, until it returns non-zero, which is then
+ * returned; -errno when the folder can't be read, else 0.
+ */
+int fsroot_for_each(const struct fsroot *root, int (*fn)(void *ctx, const char *name), void *ctx, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* Target of a symbolic link, NUL-terminated. Length or -errno; -ENAMETOOLONG when cut. */
+int fsroot_readlink(const struct fsroot *root, char *buf, size_t size, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));

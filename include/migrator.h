@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * migrator: one for each lower-tier node. A pass scans the marked sections of its node, asks policy, budget and room,
+ * copies what may move into a plan, leaves the RCU section, and acts: one process, one target to a call.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "fsroot.h"
+
+struct clock;
+struct config;
+struct hotness;
+struct migrator;
+struct mover_ops;
+struct mover_outcomes;
+struct owners;
+struct stats_slot;
+struct topology_store;
+
+struct migrator_params {
+	int nid; /* the lower-tier node */
+	unsigned int part, parts;
+	struct hotness *hotness;
+	struct owners *owners;
+	const struct topology_store *topology;
+	struct fsroot root; /* for free memory; borrowed descriptor */
+	const struct mover_ops *mover_ops;
+	void *mover_ctx;
+	const struct clock *clock;
+	struct stats_slot *stats;
+	const _Atomic bool *stop; /* relaxed; true: start no call any more */
+};
+
+/* What held the last pass back, for status. */
+enum migrator_limit {
+	LIMIT_NOTHING_HOT,
+	LIMIT_NONE, /* everything ready was moved */
+	LIMIT_OBSERVING,
+	LIMIT_RATE,
+	LIMIT_NO_ROOM,
+	LIMIT_NO_TARGET,
+	LIMIT_GUESSED_TIERS,
+	LIMIT_MAX,
+};
+
+extern const char *const migrator_limit_text[LIMIT_MAX]; /* plain words for people */
+
+struct migrator *migrator_new(const struct migrator_params *params); /* NULL: no memory */
+void migrator_free(struct migrator *migrator);
+
+struct migrator_pass_result {
+	uint64_t moved_pages;
+	uint64_t moved_bytes;
+	enum migrator_limit limit;
+};
+
+/*
+ * One pass at @now_ns. Blocks while pages move. In mode observe, or on guessed tiers, the same path is walked up to the
+ * call, and what would have moved is counted, each record once. Returns 0 or -errno (-ENOMEM, or /proc/zoneinfo
+ * unreadable: nothing was moved). Its own thread, registered with rcu, outside a read section.
+ */
+int migrator_pass(struct migrator *migrator, const struct config *config, uint64_t now_ns,
+		  struct migrator_pass_result *ret);
+
+/* Limit of the last pass. Any thread. */
+enum migrator_limit migrator_last_limit(const struct migrator *migrator);
+/* Since when it is inside a move call, CLOCK_MONOTONIC ns; 0 when it is not. Any thread. */
+uint64_t migrator_in_call_since_ns(const struct migrator *migrator);
+const struct mover_outcomes *migrator_outcomes(const struct migrator *migrator);
+int migrator_nid(const struct migrator *migrator);

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * mover: moves pages of one process to one node, and finds out what really happened to each.
+ *
+ * move_pages(2) returns 0 (all tried), a positive count of pages it did not move, those never tried included, or an
+ * error; in the last two cases part of status[] is not written at all. So every status starts from a value the kernel
+ * can't write, and after any return but 0 the pages are asked for again. Source: mm/migrate.c, do_pages_move();
+ * measured on 6.12.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define MOVER_BATCH_MAX        1024
+#define MOVER_STATUS_UNWRITTEN INT32_MIN
+
+struct clock;
+struct stats_slot;
+
+/* How pages are moved: the kernel, a dry run, or a model. Called by migrator threads; may block as long as the kernel
+ * does. */
+struct mover_ops {
+	const char *name;
+	/* As move_pages(2) with MPOL_MF_MOVE and @nodes all @nid; returns its value, or -errno. */
+	long (*move)(void *ctx, uint32_t pid, size_t n, void **addrs, int nid, int *status);
+	/* As move_pages(2) without nodes: where are they? */
+	long (*query)(void *ctx, uint32_t pid, size_t n, void **addrs, int *status);
+};
+
+/* In mover_pages.c: the kernel. */
+extern const struct mover_ops mover_pages_ops;
+
+enum mover_result {
+	MOVER_OK,
+	MOVER_ALREADY,
+	MOVER_BUSY,
+	MOVER_NOT_PRESENT,
+	MOVER_SHARED,
+	MOVER_NOT_MIGRATABLE,
+	MOVER_NO_MEMORY,
+	MOVER_CPUSET,
+	MOVER_GONE,
+	MOVER_DENIED,
+	MOVER_FAILED,
+	MOVER_RESULT_MAX,
+};
+
+/* Names as in stats.def without the "move_". */
+extern const char *const mover_result_name[MOVER_RESULT_MAX];
+
+struct mover_page {
+	uint64_t addr;
+	uint64_t bytes;           /* 4096 or the huge page's size */
+	int from_nid;             /* as the map says; the query before the call corrects it */
+	enum mover_result result; /* out */
+};
+
+/* Matrix of outcomes, in base pages. Writer: its migrator; relaxed reads by report. */
+struct mover_outcomes;
+
+struct mover_outcomes *mover_outcomes_new(void);
+void mover_outcomes_free(struct mover_outcomes *outcomes);
+/* Call @fn for each non-zero cell. Any thread. */
+void mover_outcomes_for_each(const struct mover_outcomes *outcomes,
+			     void (*fn)(void *ctx, int from_nid, int to_nid, enum mover_result result, uint64_t pages),
+			     void *ctx);
+
+struct mover {
+	const struct mover_ops *ops;
+	void *ctx;
+	const struct clock *clock;
+	struct stats_slot *stats;
+	struct mover_outcomes *outcomes;
+};
+
+struct mover_summary {
+	uint64_t moved_pages; /* base pages */
+	uint64_t moved_bytes;
+	uint64_t call_ns; /* in the move call alone */
+};
+
+/*
+ * Move @pages (1..MOVER_BATCH_MAX, no address twice) of @pid to @nid and set each result. Counts every outcome once.
+ * Returns 0 when the call was made (whatever came of each page), -ESRCH (process gone), -EPERM (not allowed), -EINVAL
+ * (arguments). Migrator threads, outside any RCU read section.
+ */
+int mover_move(const struct mover *mover, uint32_t pid, int nid, struct mover_page *pages, size_t n,
+	       struct mover_summary *ret);

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Undefines what an includer of options.def had to define; included right behind it, as often as needed. */
+#undef OPTION_INT
+#undef OPTION_FLOAT
+#undef OPTION_BOOL
+#undef OPTION_ENUM
+#undef OPTION_TEXT
+#undef OPTION_LIST
+#undef OPTION_UNBUILT
+#undef OPTION_ALIAS

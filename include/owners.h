@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * owners: processes whose pages are known. An owner is (pid, start time), so that a recycled pid is another owner.
+ *
+ * Writers     collectors (insert, under a lock: once per process), janitor (retire)
+ * Readers     collectors, migrators, report
+ * Protection  RCU for the table; atomics for the state. A struct owner is valid inside a read section, or as long as
+ * its slot is not released.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "fsroot.h"
+
+#define OWNER_NONE UINT32_MAX
+
+enum owner_state {
+	OWNER_ALIVE,
+	OWNER_GONE, /* the process ended, or the pid is another's now */
+};
+
+struct owner {
+	uint32_t slot; /* index for the life of the owner; reused only after a grace period */
+	uint32_t pid;
+	uint64_t start_ticks; /* field 22 of /proc/PID/stat */
+	char comm[16];
+	_Atomic uint32_t state;   /* enum owner_state; relaxed: a late reader costs one failed move, which is counted */
+	_Atomic uint64_t regions; /* gauge, relaxed */
+	_Atomic uint64_t hot_bytes; /* promoted so far, relaxed */
+};
+
+struct owners;
+
+/* @proc: the root that has proc/. @self_pid: never an owner. NULL: out of memory. */
+struct owners *owners_new(const struct fsroot *proc, uint32_t self_pid);
+void owners_free(struct owners *owners);
+
+/*
+ * The owner of @pid, inserted when new. Inside an RCU read section. A pid that was looked up is found without a system
+ * call; a new one costs one read of /proc/PID/stat; one that has no process is remembered for a second, so that its
+ * late samples cost nothing. Returns 0, -ESRCH (ended), -EPERM (a kernel thread, or pghotd itself), -ENOMEM. Collector
+ * threads.
+ */
+int owners_get(struct owners *owners, uint32_t pid, uint64_t now_ns, struct owner **ret);
+
+/* By slot; NULL when there is none. Inside an RCU read section. */
+struct owner *owners_at(const struct owners *owners, uint32_t slot);
+
+/*
+ * true when the process is still the one that was seen: reads /proc/PID/stat again. Marks the owner gone if not.
+ * The mover asks before each call: nothing trusts a pid twice. @pid and @start_ticks are copies, so no read section is
+ * held.
+ */
+bool owners_check(struct owners *owners, uint32_t slot, uint32_t pid, uint64_t start_ticks);
+
+/* Mark gone. Any registered thread. */
+void owners_mark_gone(struct owners *owners, uint32_t slot);
+
+/* Check up to @max owners, round robin, and mark those whose process ended. Returns how many were marked. Janitor. */
+size_t owners_sweep(struct owners *owners, size_t max);
+
+/*
+ * Take gone owners without regions out of the table and free them after a grace period. Blocks when there are any.
+ * Returns how many. Janitor.
+ */
+size_t owners_reap(struct owners *owners);
+
+size_t owners_count(const struct owners *owners);
+
+/* Call @fn for each owner until it returns non-zero, which is returned. Inside an RCU read section. */
+int owners_for_each(const struct owners *owners, int (*fn)(void *ctx, const struct owner *owner), void *ctx);

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* parse: text to number, strictly: the whole text, in range, or an error. Any thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Base 10 only ("010" is ten), no sign, no space, nothing behind. -EINVAL, or -ERANGE outside @min..@max. */
+int parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *ret);
+
+/* As parse_u64(), with an optional leading '-'. */
+int parse_i64(const char *text, int64_t min, int64_t max, int64_t *ret);
+
+/* Decimal fraction ("3", "3.5", "1e-2" refused: no exponent). Finite. Same errors; independent of the locale. */
+int parse_double(const char *text, double min, double max, double *ret);
+
+/* "true", "false" only. -EINVAL otherwise. */
+int parse_bool(const char *text, bool *ret);

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * record: what is known of one slow page, in the two layouts that the kernel's pghot published. Pure; a test pins every
+ * bit.
+ *
+ * compact, 1 byte:   0-1 frequency (saturates at 3), 2-6 time in buckets of 128 ms (32 of them, about 4 s), 7 ready
+ * precise, 4 bytes:  0-9 target node, 10-12 frequency (saturates at 7), 13-26 time in ms (about 16 s), 27-30 reserved,
+ * 31 ready
+ *
+ * Both are handled as a uint32_t here. Times wrap: a record older than the time field can say looks fresh again, so the
+ * janitor removes records before they reach that age. 0 is "no record".
+ * Source: mm/pghot-default.c, mm/pghot-precise.c of the posted series; the kernel counts in jiffies, here it is always
+ * ms.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum record_layout { RECORD_PRECISE, RECORD_COMPACT };
+
+#define RECORD_PRECISE_WINDOW_MAX_MS 16383
+#define RECORD_COMPACT_WINDOW_MAX_MS 3968
+#define RECORD_RESERVED_BITS \
+	0x78000000u /* of the precise layout; the section map uses them, never stored by a source */
+
+/* The rule of one access: what a collector applies. */
+struct record_rule {
+	enum record_layout layout;
+	uint32_t window_ms;      /* 1000..16383 precise, 1000..3968 compact */
+	uint32_t freq_threshold; /* 1..7 precise, 1..3 compact */
+};
+
+/*
+ * @old after an access at @now_ns by a CPU whose target is @nid (0..1023; ignored by compact): outside the window the
+ * frequency starts again at 1 and ready is cleared, inside it goes up; at the threshold ready is set.
+ */
+uint32_t record_access(const struct record_rule *rule, uint32_t old, int nid, uint64_t now_ns);
+
+bool record_ready(enum record_layout layout, uint32_t record);
+uint32_t record_freq(enum record_layout layout, uint32_t record);
+/* Target node; -1 for the compact layout. */
+int record_nid(enum record_layout layout, uint32_t record);
+/* Time since the last access in ms, modulo the time field; resolution 128 ms for compact. */
+uint32_t record_age_ms(enum record_layout layout, uint32_t record, uint64_t now_ns);

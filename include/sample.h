@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* sample: one access that a source saw. A plain value, copied through the queue; everything in it is the kernel's word.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#define PAGE_SHIFT      12 /* base pages of the only architecture with IBS; sources refuse to start on another size */
+#define PAGE_SIZE_BYTES (1ULL << PAGE_SHIFT)
+#define REGION_SHIFT    21 /* a region, and a chunk of the section map, is 2 MiB */
+#define REGION_BYTES    (1ULL << REGION_SHIFT)
+#define REGION_PAGES    (1U << (REGION_SHIFT - PAGE_SHIFT))
+
+enum sample_source {
+	SAMPLE_SOURCE_HINT_FAULTS,
+	SAMPLE_SOURCE_IBS,
+	SAMPLE_SOURCE_MAX,
+};
+
+/* What the source knows of the access. */
+enum sample_flags {
+	SAMPLE_LOAD = 1 << 0,
+	SAMPLE_STORE = 1 << 1,
+	/* The source can't tell a page's first touch from a later access: the first sighting is no evidence. */
+	SAMPLE_MAYBE_FIRST_TOUCH = 1 << 2,
+};
+
+struct sample {
+	uint64_t time_ns; /* CLOCK_MONOTONIC */
+	uint64_t addr;    /* virtual, in the address space of @pid; user half */
+	uint64_t phys;    /* physical, never 0 */
+	uint32_t pid;     /* thread group, in the daemon's pid namespace; never 0 */
+	uint32_t tid;
+	uint32_t latency;   /* cycles the access waited; 0: not known */
+	uint16_t cpu;       /* that made the access */
+	uint8_t page_shift; /* of the mapping: 12, 21, 30; 0: not known */
+	uint8_t source;     /* enum sample_source */
+	uint32_t flags;     /* enum sample_flags */
+	uint32_t reserved;
+};
+
+_Static_assert(sizeof(struct sample) == 48, "three samples to 144 bytes: a queue slot is copied whole");

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * source: where samples come from. A driver opens per-CPU events and hands on mapped rings; it never reads them.
+ * All of it runs on the main thread; the rings are read by the readers.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sample.h"
+
+struct config;
+struct perf_ring;
+struct privops;
+struct topology;
+
+/* One CPU's events: what a reader needs. Owned by the source; a reader lets go of it before it is closed. */
+struct source_ring {
+	int cpu;
+	int fd; /* for epoll; -1: closed */
+	struct perf_ring *ring;
+	uint64_t sample_type; /* the layout, from attr.sample_type */
+	bool sample_id_all;
+	enum sample_source source;
+	uint32_t sample_flags; /* or'ed into each sample, SAMPLE_MAYBE_FIRST_TOUCH for one */
+};
+
+struct source_env {
+	const struct privops *privops;
+	const struct fsroot *root;
+	const struct config *config;
+	const struct topology *topology; /* at open */
+};
+
+#define SOURCE_WHY_MAX 256
+
+struct source {
+	const struct source_ops *ops;
+	struct source_env env;
+	void *state;               /* the driver's */
+	struct source_ring *rings; /* indexed 0..n_rings-1, in no order of CPU; stable addresses while open */
+	size_t n_rings;
+	char why[SOURCE_WHY_MAX]; /* in plain words: what is missing or degraded, and what to do; "" when all is well */
+};
+
+struct source_ops {
+	const char *name; /* as in sources = [ ... ] */
+	enum sample_source id;
+
+	/*
+	 * Could this source work here and now? 0; -ENOENT (the kernel or machine has no such thing), -EACCES (no
+	 * permission), -EBUSY (a setting stands in the way), with one line for people in @why (SOURCE_WHY_MAX bytes)
+	 * that says what to do. Changes nothing.
+	 */
+	int (*probe)(const struct source_env *env, char *why);
+
+	/* Open and map one event per CPU in @source->rings, disabled. 0 or -errno with @source->why; all or nothing,
+	 * except for CPUs offline. */
+	int (*open)(struct source *source);
+	int (*set_period)(struct source *source, uint64_t period); /* -ENOTSUP where there is none */
+	int (*enable)(struct source *source, bool on);
+	/* A CPU came (open its ring; 0 with the ring in @ret, or -errno) or is going (its ring has been let go by the
+	 * reader; close it). */
+	int (*cpu_online)(struct source *source, int cpu, struct source_ring **ret);
+	void (*cpu_offline)(struct source *source, int cpu);
+	/*
+	 * Each second: look after what the source depends on (sysctls). Returns 0 when well, 1 when degraded, with
+	 * @source->why; -errno when it has stopped for good.
+	 */
+	int (*check)(struct source *source);
+	void (*close)(struct source *source); /* accepts a source whose open failed; puts back settings */
+};
+
+extern const struct source_ops source_hint_faults;
+
+/* All drivers, in the order of "auto", NULL at the end. */
+extern const struct source_ops *const source_table[];
+
+/* By name, or NULL. */
+const struct source_ops *source_find(const char *name);
