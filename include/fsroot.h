@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * fsroot: every read of /sys and /proc goes through one of these, so that a recorded machine in a
- * folder is test input. Paths are relative to the root ("sys/devices/system/node/has_cpu").
+ * folder is test input. Paths are relative to the root ("sys/devices/system/node/has_cpu"); slashes in front are taken
+ * off, so that none leads out of it by mistake.
  *
  * Any thread may use one fsroot at the same time: it holds nothing but a descriptor.
  */
@@ -21,7 +22,8 @@ void fsroot_close(struct fsroot *root);
 
 /*
  * Read a whole small file into @buf (NUL-terminated, one trailing newline removed). @fmt gives the path.
- * Returns the length, or -errno; -EFBIG when it does not fit into @size - 1 bytes.
+ * Returns the length, or -errno; -EFBIG when it does not fit into @size - 1 bytes, that newline included. A file may
+ * hold bytes of value 0 (/proc/PID/cmdline): the length counts them.
  */
 int fsroot_read(const struct fsroot *root, char *buf, size_t size, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
@@ -35,10 +37,14 @@ int fsroot_read_alloc(const struct fsroot *root, char **ret, const char *fmt, ..
 int fsroot_read_u64(const struct fsroot *root, uint64_t *ret, int base, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
-/* Write @text in one write(2) to an existing file. 0 or -errno. Only privops and tests may call it. */
+/*
+ * Write @text in one write(2) to an existing file, in place of what a plain file held. 0 or -errno; -EIO when the
+ * kernel took only a part. Only privops and tests may call it.
+ */
 int fsroot_write(const struct fsroot *root, const char *text, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* Links are followed: one that leads nowhere does not exist. */
 bool fsroot_exists(const struct fsroot *root, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /*

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* nodeset: a set of NUMA node ids, or of CPU ids through struct cpuset_list. Plain values, no allocation. */
+/*
+ * nodeset: a set of NUMA node ids, and the kernel's list format ("0-1,4"), for nodes and for CPUs. Plain values, no
+ * allocation. Any thread; a set is not shared without its owner's care.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -14,7 +17,9 @@ struct nodeset {
 };
 
 void nodeset_clear(struct nodeset *set);
+/* @nid must be 0..NODE_MAX-1: whoever has it from a file checks it first. */
 void nodeset_add(struct nodeset *set, int nid);
+/* No effect for an id that is no member, or outside 0..NODE_MAX-1. */
 void nodeset_del(struct nodeset *set, int nid);
 /* false for an id outside 0..NODE_MAX-1. */
 bool nodeset_has(const struct nodeset *set, int nid);
@@ -38,6 +43,7 @@ int nodeset_format(const struct nodeset *set, char *buf, size_t size);
 
 /*
  * Walk a list in the kernel's format with ids of any size (CPU lists), calling @fn for each id in order of
- * appearance until it returns non-zero, which is returned. -EINVAL on a malformed list, -ERANGE for an id over @max.
+ * appearance until it returns non-zero, which is returned. -EINVAL on a malformed list, -ERANGE for an id over @max
+ * (0..INT_MAX); @fn is then not called at all. "" is the empty list.
  */
 int idlist_for_each(const char *text, int max, int (*fn)(void *ctx, int id), void *ctx);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* parse: text to number, strictly: the whole text, in range, or an error. Any thread. */
+/* parse: text to number, strictly: the whole text, in range, or an error, and then @ret is not touched. Any thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,7 +11,10 @@ int parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *ret);
 /* As parse_u64(), with an optional leading '-'. */
 int parse_i64(const char *text, int64_t min, int64_t max, int64_t *ret);
 
-/* Decimal fraction ("3", "3.5", "1e-2" refused: no exponent). Finite. Same errors; independent of the locale. */
+/*
+ * Decimal fraction: "3" or "3.5", with an optional leading '-'; no exponent, no digit left out on either side of the
+ * point. Finite, never -0. Same errors, and -ENOMEM; independent of the locale.
+ */
 int parse_double(const char *text, double min, double max, double *ret);
 
 /* "true", "false" only. -EINVAL otherwise. */

@@ -60,10 +60,13 @@ static int test_run(const char *suite_name, const struct test_case *cases, size_
 	return passed == 0 && skipped ? 77 : 0;
 }
 
-#define TEST_MAIN(suite, ...)                                                             \
-	int main(void)                                                                    \
-	{                                                                                 \
-		static const struct test_case cases[] = { __VA_ARGS__ };                  \
-		return test_run(#suite, cases, sizeof(cases) / sizeof(cases[0]));         \
+#define TEST_MAIN(suite, ...)                                                     \
+	int main(void)                                                            \
+	{                                                                         \
+		static const struct test_case cases[] = { __VA_ARGS__ };          \
+		return test_run(#suite, cases, sizeof(cases) / sizeof(cases[0])); \
 	}
-#define TEST(fn) { #fn, fn }
+#define TEST(fn)        \
+	{               \
+#fn, fn \
+	}

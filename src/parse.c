@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <locale.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "parse.h"
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+int parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *ret)
+{
+	uint64_t v = 0;
+	bool over = false;
+
+	if (!*text)
+		return -EINVAL;
+	/* To the end even after an overflow: "99999999999999999999x" is no number rather than one that is too large. */
+	for (; *text; text++) {
+		if (!is_digit(*text))
+			return -EINVAL;
+		if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, (uint64_t)(*text - '0'), &v))
+			over = true;
+	}
+	if (over || v < min || v > max)
+		return -ERANGE;
+	*ret = v;
+	return 0;
+}
+
+int parse_i64(const char *text, int64_t min, int64_t max, int64_t *ret)
+{
+	bool negative = *text == '-';
+	uint64_t magnitude;
+	int64_t v;
+	int r;
+
+	r = parse_u64(text + negative, 0, negative ? (uint64_t)INT64_MAX + 1 : INT64_MAX, &magnitude);
+	if (r < 0)
+		return r;
+	v = negative ? (int64_t)(0 - magnitude) : (int64_t)magnitude;
+	if (v < min || v > max)
+		return -ERANGE;
+	*ret = v;
+	return 0;
+}
+
+int parse_double(const char *text, double min, double max, double *ret)
+{
+	const char *p = text + (*text == '-');
+	locale_t c_locale;
+	double v;
+
+	if (!is_digit(*p))
+		return -EINVAL;
+	while (is_digit(*p))
+		p++;
+	if (*p == '.') {
+		p++;
+		if (!is_digit(*p))
+			return -EINVAL;
+		while (is_digit(*p))
+			p++;
+	}
+	if (*p)
+		return -EINVAL;
+	/* strtod() alone wants the decimal comma where the locale has one. */
+	c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+	if (!c_locale)
+		return -ENOMEM;
+	v = strtod_l(text, NULL, c_locale);
+	freelocale(c_locale);
+	if (!isfinite(v) || !(v >= min && v <= max))
+		return -ERANGE;
+	*ret = v + 0.0; /* -0 becomes 0 */
+	return 0;
+}
+
+int parse_bool(const char *text, bool *ret)
+{
+	if (strcmp(text, "true") == 0)
+		*ret = true;
+	else if (strcmp(text, "false") == 0)
+		*ret = false;
+	else
+		return -EINVAL;
+	return 0;
+}
