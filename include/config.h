@@ -68,29 +68,48 @@ extern const size_t n_options;
 /* The option of that dotted key (an alias too), or NULL. */
 const struct option_info *option_find(const char *key);
 
+/* Enumerations: index of the choice @text, or -ENOENT. */
+int option_choice_find(const struct option_info *option, const char *text);
+
+/* Enumerations: the choice @index as text. Length, -ENOENT (no such choice) or -ENOSPC. */
+int option_choice_text(const struct option_info *option, int index, char *buf, size_t size);
+
+/* What is allowed, in words: "0 to 1048576 MiB/s", "\"observe\" or \"promote\"". Cut where @size is too small. */
+void option_allowed_text(const struct option_info *option, char *buf, size_t size);
+
 void config_defaults(struct config *ret);
 
 /*
  * Read @path over the defaults. 0, or -errno with one line in @error (CONFIG_ERROR_MAX bytes) that names file, line,
- * key and what is allowed: -EINVAL for the content, -EPERM for a file that others may write, -ENOENT and the like for
- * the file.
+ * key and what is allowed: -EINVAL for the content (also: larger than 1 MiB, no ordinary file), -EPERM for a file that
+ * somebody other than root and the caller may write, -ENOMEM, -ENOENT and the like for the file.
  * @ret is not touched on failure. Never logs. Main thread (libconfig is not asked to be more).
  */
 int config_load(const char *path, struct config *ret, char *error);
 
-/* The same from memory; @name stands for the file in messages. */
+/* The same from memory; @name stands for the file in messages. 0, -EINVAL or -ENOMEM. */
 int config_parse(const char *text, const char *name, struct config *ret, char *error);
 
-/* Set one option from its text as a person types it ("promote.rate_mib_per_sec", "256"). Checks the whole result. */
+/*
+ * Set one option from its text as a person types it ("promote.rate_mib_per_sec", "256"): a word bare or in quotes, a
+ * list as in the file ("( \"0-1\", \"2\" )") or, with one item, as a bare word. Aliases work too. Checks the whole
+ * result: 0, or -EINVAL with one line in @error (CONFIG_ERROR_MAX bytes) and @config untouched. Pure.
+ */
 int config_set(struct config *config, const char *key, const char *value, char *error);
 
-/* Current value of an option as text, as config_set() takes it. Length or -ENOSPC. */
+/*
+ * Current value of an option as text, as config_set() takes it. Length, or -ENOSPC (@buf then holds "" only), -ENOMEM,
+ * -ENOENT (an enumeration with a value that is no choice). Independent of the locale. Any thread.
+ */
 int config_get_text(const struct config *config, const struct option_info *option, char *buf, size_t size);
 
 /* true when @option has the same value in both. */
 bool config_same(const struct config *a, const struct config *b, const struct option_info *option);
 
-/* Write the commented default configuration (the shipped pghotd.conf) to @path, or to stdout for "-". 0 or -errno. */
+/*
+ * Write the commented default configuration (the shipped pghotd.conf) to @path, in place of what is there, or to stdout
+ * for "-". 0 or -errno.
+ */
 int config_write_defaults(const char *path);
 
 struct config_store;

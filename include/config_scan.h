@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * config_scan: reads the text of a configuration before libconfig 1.5 does, by the same grammar, and refuses
+ *
+ *   - what that takes for something else without a word: an integer that does not fit 32 bits (5000000000 becomes
+ *     705032704), a comment that is never closed (the rest of the file is gone), a \x00 in a text (the rest of the text
+ *     is gone). "010" is left alone: it is ten, as it looks.
+ *   - what is not wanted: @include (one file, so that its owner and mode can be checked), nesting without bound.
+ *   - what that refuses with "syntax error" or "duplicate setting name" and no more; it also leaks memory then.
+ *
+ * Pure. Any thread.
+ */
+#pragma once
+
+#define CONFIG_SCAN_TEXT_MAX 256
+
+struct config_scan_fault {
+	int line;                        /* from 1 */
+	char text[CONFIG_SCAN_TEXT_MAX]; /* what is wrong and what to do, without file and line */
+};
+
+/* 0, or -EINVAL with the first fault in @ret. */
+int config_scan(const char *text, struct config_scan_fault *ret);

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <float.h>
+#include <string.h>
+
+#include "config.h"
+#include "config_value.h"
+#include "parse.h"
+
+/* A quoted text at @*p into @ret (CONFIG_ITEM_MAX bytes), @*p moved behind it. false: it is none. */
+static bool take_quoted(const char **p, char *ret, size_t size)
+{
+	size_t len;
+
+	if (**p != '"')
+		return false;
+	(*p)++;
+	len = strcspn(*p, "\"");
+	if (!(*p)[len] || len >= size)
+		return false;
+	memcpy(ret, *p, len);
+	ret[len] = '\0';
+	*p += len + 1;
+	return true;
+}
+
+static void skip_blanks(const char **p)
+{
+	*p += strspn(*p, " \t");
+}
+
+/* ( "0-1", "2" ) or [ "0-1", "2" ] or ( ), as in the file. */
+static int set_list(const struct config_where *where, struct config *config, const struct option_info *option,
+		    const char *value)
+{
+	char item[CONFIG_ERROR_MAX];
+	const char *p = value + 1;
+	char close = *value == '(' ? ')' : ']';
+
+	skip_blanks(&p);
+	for (bool first = true; *p != close; first = false) {
+		if (!first) {
+			if (*p++ != ',')
+				return config_fail_type(where, option, "something else");
+			skip_blanks(&p);
+		}
+		if (!take_quoted(&p, item, sizeof(item)))
+			return config_fail_type(where, option, "something else");
+		if (config_put_item(where, config, option, item) < 0)
+			return -EINVAL;
+		skip_blanks(&p);
+	}
+	p++;
+	skip_blanks(&p);
+	return *p ? config_fail_type(where, option, "something else") : 0;
+}
+
+static int set_int(const struct config_where *where, struct config *config, const struct option_info *option,
+		   const char *value)
+{
+	int64_t v;
+	int r = parse_i64(value, INT64_MIN, INT64_MAX, &v);
+
+	if (r == -ERANGE)
+		return config_fail_range(where, option, value);
+	if (r < 0)
+		return config_fail_type(where, option, "something else");
+	return config_put_int(where, config, option, v);
+}
+
+static int set_float(const struct config_where *where, struct config *config, const struct option_info *option,
+		     const char *value)
+{
+	double v;
+	int r = parse_double(value, -DBL_MAX, DBL_MAX, &v);
+
+	if (r == -ERANGE)
+		return config_fail_range(where, option, value);
+	if (r < 0)
+		return config_fail_type(where, option, "something else");
+	return config_put_float(where, config, option, v);
+}
+
+static int set_sources_mask(const struct config_where *where, struct config *config, const struct option_info *option,
+			    const char *value)
+{
+	const char *digits = strncmp(value, "0x", 2) == 0 ? value + 2 : value;
+	int64_t v;
+
+	if (parse_i64(digits, 0, INT64_MAX, &v) < 0)
+		return config_fail_type(where, option, "something else");
+	return config_put_sources_mask(where, config, v);
+}
+
+static int set_value(const struct config_where *where, struct config *config, const struct option_info *option,
+		     const char *value)
+{
+	char text[CONFIG_ERROR_MAX];
+	const char *p = value;
+	bool b;
+
+	switch (option->type) {
+	case OPTION_TYPE_INT:
+		return set_int(where, config, option, value);
+	case OPTION_TYPE_FLOAT:
+		return set_float(where, config, option, value);
+	case OPTION_TYPE_BOOL:
+		if (parse_bool(value, &b) < 0)
+			return config_fail_type(where, option, "something else");
+		return config_put_bool(where, config, option, b);
+	case OPTION_TYPE_ENUM:
+	case OPTION_TYPE_TEXT:
+	case OPTION_TYPE_LIST:
+		break;
+	}
+	/* A bare word, or in quotes as in the file. */
+	if (take_quoted(&p, text, sizeof(text)) && !*p)
+		value = text;
+	if (option->type != OPTION_TYPE_LIST)
+		return config_put_text(where, config, option, value);
+	if (strcmp(option->key, where->key) != 0)
+		return set_sources_mask(where, config, option, value);
+	config_clear_list(config, option);
+	if (*value == '(' || *value == '[')
+		return set_list(where, config, option, value);
+	return config_put_item(where, config, option, value);
+}
+
+int config_set(struct config *config, const char *key, const char *value, char *error)
+{
+	const struct config_where where = { .key = key, .error = error };
+	const struct option_info *option = option_find(key), *to_blame;
+	struct config next = *config;
+	char text[CONFIG_ERROR_MAX];
+
+	if (config_check_key(&where) < 0 || set_value(&where, &next, option, value) < 0)
+		return -EINVAL;
+	if (config_check(&next, &to_blame, text) < 0) {
+		const struct config_where there = { .key = to_blame->key, .error = error };
+
+		return config_fail(&there, "%s", text);
+	}
+	*config = next;
+	return 0;
+}

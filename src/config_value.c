@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "config.h"
+#include "config_value.h"
+
+#define KEY_MAX 64 /* longer than any key; a longer one is a typo beyond help */
+
+/* Bits of the kernel's enabled_sources; mm/pghot-tunables.c of the posted series. */
+#define SOURCES_HINT_FAULTS 0x1
+#define SOURCES_HARDWARE    0x2
+
+static const struct {
+	const char *key, *what;
+} unbuilt[] = {
+#define OPTION_INT(...)
+#define OPTION_FLOAT(...)
+#define OPTION_BOOL(...)
+#define OPTION_ENUM(...)
+#define OPTION_TEXT(...)
+#define OPTION_LIST(...)
+#define OPTION_UNBUILT(key, what) { key, what },
+#define OPTION_ALIAS(...)
+#include "options.def"
+#include "options_undef.h"
+};
+
+/* All that may stand in the file, for guesses at what was meant. */
+static const char *const known_keys[] = {
+#define OPTION_INT(id, key, ...)   key,
+#define OPTION_FLOAT(id, key, ...) key,
+#define OPTION_BOOL(id, key, ...)  key,
+#define OPTION_ENUM(id, key, ...)  key,
+#define OPTION_TEXT(id, key, ...)  key,
+#define OPTION_LIST(id, key, ...)  key,
+#define OPTION_UNBUILT(key, what)
+#define OPTION_ALIAS(key, target) key,
+#include "options.def"
+#include "options_undef.h"
+};
+
+#define N_KNOWN_KEYS (sizeof(known_keys) / sizeof(known_keys[0]))
+
+static void *value_of(struct config *config, const struct option_info *option)
+{
+	return (char *)config + option->offset;
+}
+
+static const char *leaf_of(const char *key)
+{
+	const char *dot = strrchr(key, '.');
+
+	return dot ? dot + 1 : key;
+}
+
+/* true when @key is @group or stands below it. */
+static bool is_in(const char *key, const char *group)
+{
+	size_t len = strlen(group);
+
+	return strncmp(key, group, len) == 0 && (key[len] == '\0' || key[len] == '.');
+}
+
+/* @n is what snprintf() gave. A character in UTF-8 is cut as a whole: the line goes into D-Bus and JSON. */
+static void finish(char *error, int n)
+{
+	if (n >= CONFIG_ERROR_MAX) {
+		size_t end = CONFIG_ERROR_MAX - sizeof("...");
+
+		while (end > 0 && ((unsigned char)error[end] & 0xc0) == 0x80)
+			end--;
+		memcpy(error + end, "...", sizeof("..."));
+	}
+	for (char *p = error; *p; p++)
+		if ((unsigned char)*p < ' ' || *p == 0x7f)
+			*p = '?';
+}
+
+int config_fail(const struct config_where *where, const char *fmt, ...)
+{
+	char text[CONFIG_ERROR_MAX + 8], line[16] = ""; /* longer than fits, so that a cut shows */
+	const char *file = where->file ? where->file : "";
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (where->file && where->line > 0)
+		snprintf(line, sizeof(line), ":%d", where->line);
+	finish(where->error, snprintf(where->error, CONFIG_ERROR_MAX, "%s%s%s%s%s%s", file, line, *file ? ": " : "",
+				      where->key, *where->key ? ": " : "", text));
+	return -EINVAL;
+}
+
+const char *config_example(const struct option_info *option)
+{
+	/* An empty list shows nothing. */
+	return strcmp(option->default_text, "( )") == 0 ? "( \"0-1\", \"2\" )" : option->default_text;
+}
+
+int config_fail_type(const struct config_where *where, const struct option_info *option, const char *got)
+{
+	static const char *const wanted[] = {
+		[OPTION_TYPE_INT] = "a whole number",    [OPTION_TYPE_FLOAT] = "a number",
+		[OPTION_TYPE_BOOL] = "true or false",    [OPTION_TYPE_ENUM] = "a text in quotes",
+		[OPTION_TYPE_TEXT] = "a text in quotes", [OPTION_TYPE_LIST] = "a list of texts",
+	};
+	const char *leaf = leaf_of(where->key);
+
+	/* The alias of a list takes a number. */
+	if (option->type == OPTION_TYPE_LIST && strcmp(option->key, where->key) != 0)
+		return config_fail(where, "this is %s, but a whole number is wanted, as in: %s = 1;", got, leaf);
+	if (!where->file)
+		return config_fail(where, "%s is wanted, as in: %s", wanted[option->type], config_example(option));
+	return config_fail(where, "this is %s, but %s is wanted, as in: %s = %s;", got, wanted[option->type], leaf,
+			   config_example(option));
+}
+
+int config_fail_range(const struct config_where *where, const struct option_info *option, const char *value)
+{
+	char allowed[128];
+
+	option_allowed_text(option, allowed, sizeof(allowed));
+	return config_fail(where, "%s is out of range: it may be %s", value, allowed);
+}
+
+static unsigned int min3(unsigned int a, unsigned int b, unsigned int c)
+{
+	unsigned int ab = a < b ? a : b;
+
+	return ab < c ? ab : c;
+}
+
+/*
+ * How many letters must be added, taken away, changed or swapped with their neighbour to make @b of @a (optimal string
+ * alignment). Both shorter than KEY_MAX.
+ */
+static unsigned int distance(const char *a, const char *b)
+{
+	unsigned int rows[3][KEY_MAX + 1];
+	size_t len_a = strlen(a), len_b = strlen(b);
+
+	for (size_t j = 0; j <= len_b; j++)
+		rows[0][j] = (unsigned int)j;
+	for (size_t i = 1; i <= len_a; i++) {
+		unsigned int *now = rows[i % 3], *before = rows[(i + 2) % 3], *before2 = rows[(i + 1) % 3];
+
+		now[0] = (unsigned int)i;
+		for (size_t j = 1; j <= len_b; j++) {
+			now[j] = min3(before[j] + 1, now[j - 1] + 1, before[j - 1] + (a[i - 1] != b[j - 1]));
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+			    before2[j - 2] + 1 < now[j])
+				now[j] = before2[j - 2] + 1;
+		}
+	}
+	return rows[len_a % 3][len_b];
+}
+
+/* The nearest key to @key in @ret (KEY_MAX bytes), or "": none is near enough to be what was meant. */
+static void nearest_key(const char *key, char *ret)
+{
+	unsigned int best = UINT_MAX;
+
+	ret[0] = '\0';
+	if (strlen(key) >= KEY_MAX)
+		return;
+	for (size_t i = 0; i < N_KNOWN_KEYS; i++) {
+		const char *candidate = known_keys[i];
+		unsigned int d = distance(key, candidate), by_leaf = distance(leaf_of(key), leaf_of(candidate)) + 1;
+		const char *dot = strchr(candidate, '.');
+
+		/* A key in the wrong group, or outside of its group. */
+		if (by_leaf < d)
+			d = by_leaf;
+		if (d < best) {
+			best = d;
+			snprintf(ret, KEY_MAX, "%s", candidate);
+		}
+		/* A group that is misspelt. */
+		if (dot) {
+			char group[KEY_MAX];
+
+			snprintf(group, sizeof(group), "%.*s", (int)(dot - candidate), candidate);
+			d = distance(key, group);
+			if (d < best) {
+				best = d;
+				snprintf(ret, KEY_MAX, "%s", group);
+			}
+		}
+	}
+	/* More than a good third of the letters different: another word. */
+	if (best > 1 + strlen(leaf_of(key)) * 2 / 5)
+		ret[0] = '\0';
+}
+
+const struct option_info *config_first_in_group(const char *key)
+{
+	size_t len = strlen(key);
+
+	for (size_t i = 0; i < n_options; i++)
+		if (strncmp(option_info[i].key, key, len) == 0 && option_info[i].key[len] == '.')
+			return &option_info[i];
+	return NULL;
+}
+
+int config_check_key(const struct config_where *where)
+{
+	const struct option_info *first = config_first_in_group(where->key);
+	char nearest[KEY_MAX];
+
+	if (option_find(where->key))
+		return 0;
+	for (size_t i = 0; i < sizeof(unbuilt) / sizeof(unbuilt[0]); i++)
+		if (is_in(where->key, unbuilt[i].key))
+			return config_fail(where, "this belongs to %s, which this version does not have; take it out",
+					   unbuilt[i].what);
+	if (first)
+		return config_fail(where, "this is a group; name one of its settings, as in %s", first->key);
+	nearest_key(where->key, nearest);
+	const char *dot = strchr(nearest, '.');
+
+	if (!nearest[0])
+		return config_fail(where, "there is no such setting; pghotd.conf(5) lists all");
+	if (where->file && dot && strcmp(leaf_of(nearest), where->key) == 0)
+		return config_fail(where, "this setting stands in a group: %.*s = { %s = ...; };", (int)(dot - nearest),
+				   nearest, where->key);
+	return config_fail(where, "there is no such setting; did you mean %s?", nearest);
+}
+
+int config_put_int(const struct config_where *where, struct config *config, const struct option_info *option,
+		   int64_t value)
+{
+	int64_t *slot = value_of(config, option);
+	char text[32];
+
+	if ((double)value < option->min || (double)value > option->max) {
+		snprintf(text, sizeof(text), "%lld", (long long)value);
+		return config_fail_range(where, option, text);
+	}
+	*slot = value;
+	return 0;
+}
+
+int config_put_float(const struct config_where *where, struct config *config, const struct option_info *option,
+		     double value)
+{
+	double *slot = value_of(config, option);
+	char text[32];
+
+	/* Written so that it refuses what is no number too. */
+	if (!(value >= option->min && value <= option->max)) {
+		snprintf(text, sizeof(text), "%.10g", value);
+		return config_fail_range(where, option, text);
+	}
+	*slot = value + 0.0; /* -0 becomes 0 */
+	return 0;
+}
+
+int config_put_bool(const struct config_where *where, struct config *config, const struct option_info *option,
+		    bool value)
+{
+	bool *slot = value_of(config, option);
+
+	(void)where;
+	*slot = value;
+	return 0;
+}
+
+/* Names of groups and lists of numbers need no more, and it goes into logs, JSON and back into a file as it is. */
+static int check_plain(const struct config_where *where, const char *value)
+{
+	for (const char *p = value; *p; p++)
+		if (*p < ' ' || *p > '~' || *p == '"' || *p == '\\')
+			return config_fail(where, "only plain letters, digits and signs are allowed in a text here");
+	return 0;
+}
+
+static int put_choice(const struct config_where *where, struct config *config, const struct option_info *option,
+		      const char *value)
+{
+	int *slot = value_of(config, option);
+	char allowed[256];
+	int i;
+
+	if (check_plain(where, value) < 0)
+		return -EINVAL;
+	i = option_choice_find(option, value);
+	if (i < 0) {
+		option_allowed_text(option, allowed, sizeof(allowed));
+		return config_fail(where, "\"%.40s\" is not known here: it may be %s", value, allowed);
+	}
+	*slot = i;
+	return 0;
+}
+
+int config_put_text(const struct config_where *where, struct config *config, const struct option_info *option,
+		    const char *value)
+{
+	char *slot = value_of(config, option);
+	char allowed[64];
+
+	if (option->type == OPTION_TYPE_ENUM)
+		return put_choice(where, config, option, value);
+	if (strlen(value) >= option->size) {
+		option_allowed_text(option, allowed, sizeof(allowed));
+		return config_fail(where, "the text has %zu characters: it may have %s", strlen(value), allowed);
+	}
+	if (check_plain(where, value) < 0)
+		return -EINVAL;
+	memset(slot, 0, option->size);
+	memcpy(slot, value, strlen(value));
+	return 0;
+}
+
+void config_clear_list(struct config *config, const struct option_info *option)
+{
+	memset(value_of(config, option), 0, option->size);
+}
+
+int config_put_item(const struct config_where *where, struct config *config, const struct option_info *option,
+		    const char *value)
+{
+	struct config_list *list = value_of(config, option);
+
+	if (list->n == CONFIG_LIST_MAX)
+		return config_fail(where, "the list is too long: it may have at most %d items", CONFIG_LIST_MAX);
+	if (strlen(value) >= CONFIG_ITEM_MAX)
+		return config_fail(where, "item %d has %zu characters: it may have at most %d", list->n + 1,
+				   strlen(value), CONFIG_ITEM_MAX - 1);
+	if (check_plain(where, value) < 0)
+		return -EINVAL;
+	memcpy(list->item[list->n++], value, strlen(value));
+	return 0;
+}
+
+int config_put_sources_mask(const struct config_where *where, struct config *config, int64_t mask)
+{
+	if (mask & SOURCES_HARDWARE)
+		return config_fail(where,
+				   "0x%x belongs to the IBS source, which this version does not have; "
+				   "0x%x is hint faults",
+				   SOURCES_HARDWARE, SOURCES_HINT_FAULTS);
+	if (mask != SOURCES_HINT_FAULTS)
+		return config_fail(where, "%lld is out of range: it may be 0x%x, hint faults", (long long)mask,
+				   SOURCES_HINT_FAULTS);
+	config_clear_list(config, option_find("sources"));
+	return config_put_item(where, config, option_find("sources"), "hint_faults");
+}
