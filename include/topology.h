@@ -65,12 +65,16 @@ struct topology_options {
 	const char *tiers[TOPOLOGY_TIERS_MAX]; /* node lists from the configuration, fastest first */
 	int n_tiers;                           /* 0: from the kernel */
 	int target_nid;                        /* -1: nearest; else the only promotion target */
+	/* Leave out nodes that are not there or have no memory rather than refuse them: CXL memory comes after boot. */
+	bool allow_missing;
 };
 
 /*
  * Read the machine under @root. Returns 0 and a snapshot with one reference, or -errno: -EINVAL when @options name
- * a node that doesn't exist, has no memory, or stands in two tiers (then @error, if not NULL, says which; it holds
- * @error_size bytes), -ENOMEM, or what reading /sys gave. Main thread.
+ * a node that doesn't exist, has no memory, or stands in two tiers, or a target that nothing could go up to; -ENOENT
+ * when there is no list of nodes (no /sys, or a kernel without NUMA); -EBADMSG when it isn't one; -ENOMEM, or what
+ * reading /sys gave. @error, if not NULL, then says it in words; it holds @error_size bytes. Anything else that is
+ * missing or not what a kernel writes counts as not there. Main thread.
  */
 int topology_read(const struct fsroot *root, const struct topology_options *options, struct topology **ret, char *error,
 		  size_t error_size);
@@ -102,6 +106,12 @@ int topology_target(const struct topology *topology, int page_nid, int cpu_nid);
 /* true when the two snapshots say the same (free memory is not part of one). */
 bool topology_equal(const struct topology *a, const struct topology *b);
 
+/*
+ * A line for each tier, and for what is in none, for people: nodes, size, latency or distance, where pages go.
+ * malloc'ed; NULL: no memory. Any thread that holds the snapshot.
+ */
+char *topology_describe(const struct topology *topology);
+
 /* Free memory of one node against its watermarks, summed over its zones, in bytes. */
 struct topology_room {
 	uint64_t free_bytes;
@@ -111,15 +121,20 @@ struct topology_room {
 };
 
 /*
- * Read the room of every node that @nodes names into @rooms (indexed by nid, NODE_MAX entries) from /proc/zoneinfo.
- * 0 or -errno. One file read whatever the number of nodes; for a pass, not for a page. Any thread.
+ * Read the room of every node that @nodes names into @rooms (indexed by nid, NODE_MAX entries; others are left as they
+ * are) from /proc/zoneinfo. 0; -EBADMSG when it isn't what the kernel writes, or ends early; or what reading it gave.
+ * On failure, and for a node that it doesn't show, all is 0: no room. One file read whatever the number of nodes; for a
+ * pass, not for a page. Any thread.
  */
 int topology_read_rooms(const struct fsroot *root, const struct nodeset *nodes, struct topology_room *rooms);
 
 /* The published snapshot. */
 struct topology_store;
 
-struct topology_store *topology_store_new(struct topology *first); /* takes over the reference; NULL: no memory */
+/* Takes over the reference. NULL: no memory, and the reference is still the caller's. */
+struct topology_store *topology_store_new(struct topology *first);
+
+/* Accepts NULL. When nobody else uses the store any more; references taken from it stay good. */
 void topology_store_free(struct topology_store *store);
 
 /* The current snapshot; valid inside the caller's RCU read section only. Any registered thread. */

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * machine: a machine in a temporary folder, built from a file of tests/unit/machines (see README there) or by hand.
+ * Not for use with real paths: every path is relative to the machine's folder.
+ */
+#pragma once
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fsroot.h"
+
+struct machine {
+	char dir[64];
+	struct fsroot root;
+};
+
+#define MACHINE_UNUSED __attribute__((unused))
+
+/* The folder with the dumps: beside this file, or where the environment says. */
+static inline const char *machine_folder(char buf[PATH_MAX])
+{
+	const char *env = getenv("TEST_MACHINES"), *slash = strrchr(__FILE__, '/');
+
+	if (env)
+		return env;
+	snprintf(buf, PATH_MAX, "%.*smachines", slash ? (int)(slash - __FILE__ + 1) : 0, __FILE__);
+	return buf;
+}
+
+static void machine_path(const struct machine *m, char buf[PATH_MAX], const char *path)
+{
+	if (snprintf(buf, PATH_MAX, "%s/%s", m->dir, path) >= PATH_MAX)
+		abort();
+}
+
+/* The folders on the way to @path. */
+static void machine_parents(const char *path)
+{
+	char buf[PATH_MAX];
+
+	snprintf(buf, sizeof(buf), "%s", path);
+	for (char *p = strchr(buf + 1, '/'); p; p = strchr(p + 1, '/')) {
+		*p = '\0';
+		if (mkdir(buf, 0755) < 0 && errno != EEXIST)
+			abort();
+		*p = '/';
+	}
+}
+
+MACHINE_UNUSED static void machine_new(struct machine *m)
+{
+	const char *tmp = getenv("TMPDIR");
+
+	/* Thousands of small files: in memory where that is possible. */
+	if (!tmp || strlen(tmp) > 40)
+		tmp = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+	snprintf(m->dir, sizeof(m->dir), "%.40s/machine-XXXXXX", tmp);
+	if (!mkdtemp(m->dir) || fsroot_open(&m->root, m->dir) < 0)
+		abort();
+}
+
+/* Make a file with @len bytes, as they are. */
+MACHINE_UNUSED static void machine_put_bytes(const struct machine *m, const char *path, const void *data, size_t len)
+{
+	char buf[PATH_MAX];
+	FILE *f;
+
+	machine_path(m, buf, path);
+	f = fopen(buf, "w");
+	if (!f) {
+		machine_parents(buf);
+		f = fopen(buf, "w");
+	}
+	if (!f || fwrite(data, 1, len, f) != len || fclose(f) != 0)
+		abort();
+}
+
+/* Make a file with this text and a newline. */
+__attribute__((format(printf, 3, 4))) MACHINE_UNUSED static void machine_put(const struct machine *m, const char *path,
+									     const char *fmt, ...)
+{
+	char *text;
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vasprintf(&text, fmt, ap);
+	va_end(ap);
+	if (n < 0)
+		abort();
+	text[n] = '\n'; /* over the NUL */
+	machine_put_bytes(m, path, text, (size_t)n + 1);
+	free(text);
+}
+
+MACHINE_UNUSED static void machine_link(const struct machine *m, const char *path, const char *target)
+{
+	char buf[PATH_MAX];
+
+	machine_path(m, buf, path);
+	if (symlink(target, buf) == 0)
+		return;
+	machine_parents(buf);
+	unlink(buf);
+	if (symlink(target, buf) < 0)
+		abort();
+}
+
+static int machine_remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	return remove(path);
+}
+
+/* Remove a file, link or folder with all in it; fine if it isn't there. */
+MACHINE_UNUSED static void machine_remove(const struct machine *m, const char *path)
+{
+	char buf[PATH_MAX];
+
+	machine_path(m, buf, path);
+	nftw(buf, machine_remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+MACHINE_UNUSED static void machine_free(struct machine *m)
+{
+	fsroot_close(&m->root);
+	nftw(m->dir, machine_remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* One memory block, linked both ways to @nid. */
+MACHINE_UNUSED static void machine_block(const struct machine *m, unsigned long long block, int nid, const char *state)
+{
+	char path[256], target[64];
+
+	snprintf(path, sizeof(path), "sys/devices/system/memory/memory%llu/state", block);
+	machine_put(m, path, "%s", state);
+	snprintf(path, sizeof(path), "sys/devices/system/memory/memory%llu/node%d", block, nid);
+	snprintf(target, sizeof(target), "../../node/node%d", nid);
+	machine_link(m, path, target);
+	snprintf(path, sizeof(path), "sys/devices/system/node/node%d/memory%llu", nid, block);
+	snprintf(target, sizeof(target), "../../memory/memory%llu", block);
+	machine_link(m, path, target);
+}
+
+/* Add what the dump @f says. 0, or the number of the line that is none. */
+static int machine_replay(const struct machine *m, FILE *f)
+{
+	char line[65536], path[PATH_MAX], text_path[PATH_MAX] = "";
+	char *text = NULL;
+	size_t len = 0;
+	int number = 0, bad = 0;
+
+	while (!bad) {
+		bool more = fgets(line, sizeof(line), f) != NULL;
+		char *tab = more ? strchr(line, '\t') : NULL, *arrow = more ? strstr(line, " -> ") : NULL;
+
+		number++;
+		/* Whatever isn't one more line of it ends a file. */
+		if (text && tab != line) {
+			machine_put_bytes(m, text_path, text, len);
+			free(text);
+			text = NULL;
+		}
+		if (!more)
+			break;
+		if (line[0] == '#') {
+			continue;
+		} else if (tab) {
+			size_t n = strlen(tab + 1);
+
+			if (tab == line ? !text : tab - line >= PATH_MAX) {
+				bad = number;
+				continue;
+			}
+			if (tab != line) {
+				snprintf(text_path, sizeof(text_path), "%.*s", (int)(tab - line), line);
+				len = 0;
+			}
+			text = realloc(text, len + n + 1);
+			if (!text)
+				abort();
+			memcpy(text + len, tab + 1, n);
+			len += n;
+		} else if (arrow) {
+			line[strcspn(line, "\n")] = '\0';
+			*arrow = '\0';
+			machine_link(m, line, arrow + 4);
+		} else if (strcspn(line, "\n") > 1 && line[strcspn(line, "\n") - 1] == '/') {
+			machine_path(m, path, line);
+			machine_parents(path);
+		} else {
+			bad = number;
+		}
+	}
+	free(text);
+	return bad;
+}
+
+/* Build the machine @name. Aborts when there is none: the test has nothing to say without it. */
+MACHINE_UNUSED static void machine_load(struct machine *m, const char *name)
+{
+	char folder[PATH_MAX], path[PATH_MAX];
+	FILE *f;
+	int bad;
+
+	if (snprintf(path, sizeof(path), "%s/%s", machine_folder(folder), name) >= PATH_MAX)
+		abort();
+	f = fopen(path, "r");
+	if (!f) {
+		fprintf(stderr, "%s: %s (TEST_MACHINES=FOLDER says where they are)\n", path, strerror(errno));
+		abort();
+	}
+	machine_new(m);
+	bad = machine_replay(m, f);
+	fclose(f);
+	if (bad) {
+		fprintf(stderr, "%s:%d: not in the format of README\n", path, bad);
+		abort();
+	}
+}
