@@ -4,21 +4,33 @@
  *
  * Writer   the reader (push)
  * Reader   the collector (pop)
- * Protects head: written by the writer only; tail: written by the reader only; both count up for ever.
+ * Protects head: written by the writer only; tail: written by the reader only; both count up for ever, modulo 2^64.
  * Order    P1 release(head) in push pairs with C1 acquire(head) in pop: a popped slot is fully written.
  *          C2 release(tail) in pop pairs with P2 acquire(tail) in push: a slot is not overwritten while it is read.
  * Full     push returns -ENOBUFS; it never waits. The caller counts the drop.
+ *
+ * A side may pass to another thread when something else (a lock) orders the two.
  */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
+#define SAMPLE_QUEUE_MIN 64
+#define SAMPLE_QUEUE_MAX (1U << 20)
+
 struct sample;
 struct sample_queue;
 
-/* @min_samples 64..2^20, rounded up to a power of two. NULL: out of memory. */
+/*
+ * @min_samples SAMPLE_QUEUE_MIN..SAMPLE_QUEUE_MAX, rounded up to a power of two; its memory is touched here, so that no
+ * push faults it in. NULL: out of memory.
+ */
 struct sample_queue *sample_queue_new(size_t min_samples);
+
+/* The same, but counting starts at @first instead of 0: what a queue looks like after that many samples. For tests. */
+struct sample_queue *sample_queue_new_at(size_t min_samples, uint64_t first);
+
 void sample_queue_free(struct sample_queue *queue); /* accepts NULL */
 
 /* Slots, a power of two. */

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <assert.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sample.h"
+#include "sample_queue.h"
+
+/*
+ * Each side's index shares its cache line only with that side's copy of the other index, so a push or pop touches the
+ * other side's line just when the copy says full or empty. Two lines each: adjacent ones are fetched in pairs.
+ */
+struct sample_queue {
+	_Alignas(128) _Atomic uint64_t head;
+	uint64_t tail_seen; /* writer's */
+	_Alignas(128) _Atomic uint64_t tail;
+	uint64_t head_seen; /* reader's */
+	_Alignas(128) uint64_t mask;
+	_Alignas(64) struct sample slot[];
+};
+
+struct sample_queue *sample_queue_new_at(size_t min_samples, uint64_t first)
+{
+	struct sample_queue *queue;
+	size_t n = SAMPLE_QUEUE_MIN, bytes;
+
+	assert(min_samples >= SAMPLE_QUEUE_MIN && min_samples <= SAMPLE_QUEUE_MAX);
+	while (n < min_samples)
+		n *= 2;
+	bytes = sizeof(*queue) + n * sizeof(queue->slot[0]);
+	bytes = (bytes + _Alignof(struct sample_queue) - 1) & ~(_Alignof(struct sample_queue) - 1);
+	queue = aligned_alloc(_Alignof(struct sample_queue), bytes);
+	if (!queue)
+		return NULL;
+	memset(queue, 0, bytes);
+	queue->mask = n - 1;
+	queue->tail_seen = queue->head_seen = first;
+	atomic_init(&queue->head, first);
+	atomic_init(&queue->tail, first);
+	return queue;
+}
+
+struct sample_queue *sample_queue_new(size_t min_samples)
+{
+	return sample_queue_new_at(min_samples, 0);
+}
+
+void sample_queue_free(struct sample_queue *queue)
+{
+	free(queue);
+}
+
+size_t sample_queue_capacity(const struct sample_queue *queue)
+{
+	return (size_t)queue->mask + 1;
+}
+
+int sample_queue_push(struct sample_queue *queue, const struct sample *sample)
+{
+	/* Relaxed: only this thread writes it. */
+	uint64_t head = atomic_load_explicit(&queue->head, memory_order_relaxed);
+
+	if (head - queue->tail_seen > queue->mask) {
+		/* P2 */
+		queue->tail_seen = atomic_load_explicit(&queue->tail, memory_order_acquire);
+		if (head - queue->tail_seen > queue->mask)
+			return -ENOBUFS;
+	}
+	queue->slot[head & queue->mask] = *sample;
+	/* P1 */
+	atomic_store_explicit(&queue->head, head + 1, memory_order_release);
+	return 0;
+}
+
+size_t sample_queue_pop(struct sample_queue *queue, struct sample *ret, size_t max)
+{
+	/* Relaxed: only this thread writes it. */
+	uint64_t tail = atomic_load_explicit(&queue->tail, memory_order_relaxed), n;
+	size_t at = (size_t)(tail & queue->mask), first;
+
+	if (queue->head_seen - tail < max)
+		queue->head_seen = atomic_load_explicit(&queue->head, memory_order_acquire); /* C1 */
+	n = queue->head_seen - tail;
+	if (n > max)
+		n = max;
+	if (n == 0)
+		return 0;
+	first = (size_t)queue->mask + 1 - at;
+	if (first > n)
+		first = (size_t)n;
+	memcpy(ret, &queue->slot[at], first * sizeof(*ret));
+	memcpy(ret + first, queue->slot, ((size_t)n - first) * sizeof(*ret));
+	/* C2 */
+	atomic_store_explicit(&queue->tail, tail + n, memory_order_release);
+	return (size_t)n;
+}
+
+size_t sample_queue_used(const struct sample_queue *queue)
+{
+	/*
+	 * Tail first: head is never behind a tail that was read before it (acquire on tail pairs with C2, and C1 came
+	 * before that). The writer may have gone on in between, hence the bound.
+	 */
+	uint64_t tail = atomic_load_explicit(&queue->tail, memory_order_acquire);
+	uint64_t used = atomic_load_explicit(&queue->head, memory_order_relaxed) - tail;
+
+	return used > queue->mask ? (size_t)queue->mask + 1 : (size_t)used;
+}
