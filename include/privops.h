@@ -2,7 +2,7 @@
 /*
  * privops: every act that an ordinary user may not do, behind one door: opening events, and the sysctls that the
  * hint-fault source needs, with their restoring. Called directly for now; a helper process with these verbs can take
- * its place without a caller noticing.
+ * its place without a caller noticing. Main thread.
  */
 #pragma once
 
@@ -17,6 +17,11 @@ struct perf_event_attr;
 struct privops_ops {
 	/* As perf_event_open(2) with pid -1, no group, PERF_FLAG_FD_CLOEXEC. A descriptor or -errno. */
 	int (*event_open)(void *ctx, const struct perf_event_attr *attr, int cpu);
+	/*
+	 * Switch on or off what event_open() gave. 0 or -errno. NULL: the ioctl, which needs no privilege; it is here
+	 * so that whoever makes up descriptors can see it.
+	 */
+	int (*event_enable)(void *ctx, int fd, bool on);
 };
 
 struct privops {
@@ -29,6 +34,10 @@ struct privops {
 /* The running kernel. */
 extern const struct privops_ops privops_direct;
 
+/* Through @priv->ops; see there. */
+int privops_event_open(const struct privops *priv, const struct perf_event_attr *attr, int cpu);
+int privops_event_enable(const struct privops *priv, int fd, bool on);
+
 /* The settings that may be changed; nothing else can be named. */
 enum privops_setting {
 	SETTING_NUMA_BALANCING,    /* proc/sys/kernel/numa_balancing */
@@ -36,25 +45,37 @@ enum privops_setting {
 	SETTING_MAX,
 };
 
-extern const char *const privops_setting_path[SETTING_MAX];
+#define PRIVOPS_VALUE_MAX INT32_MAX
 
-/* Current value, 0..2^31-1. -ENOENT: this kernel has no such setting. */
+/* Below the root, and as sysctl(8) names them. */
+extern const char *const privops_setting_path[SETTING_MAX];
+extern const char *const privops_setting_name[SETTING_MAX];
+
+/*
+ * Current value, 0..PRIVOPS_VALUE_MAX. -ENOENT: this kernel has no such setting; -EINVAL, -ERANGE: what is there is no
+ * such number; else what reading gave.
+ */
 int privops_setting_get(const struct privops *priv, enum privops_setting setting, uint64_t *ret);
 
 /*
- * Set @setting, having first written its old value and the new one to the saved file (fsync, rename). An entry that is
- * already there is kept: the oldest "before" is the one to put back. 0 or -errno, in which case nothing was changed.
+ * Set @setting to @value (0..PRIVOPS_VALUE_MAX, else -ERANGE), having first written its old value and the new one to
+ * the saved file (fsync, rename), whose folder is made if it is missing. An entry that is already there is kept: the
+ * oldest "before" is the one to put back. 0 or -errno, in which case nothing was changed: what privops_setting_get() or
+ * privops_saved_load() say, -EACCES when the kernel lets nobody but uid 0 write, -EROFS below a read-only /proc/sys.
+ * When it has the value already nothing is written, and so nothing will be put back.
  */
 int privops_setting_set(const struct privops *priv, enum privops_setting setting, uint64_t value);
 
 struct privops_restored {
 	int restored; /* put back */
-	int left;     /* someone else has changed it since: theirs stays */
-	int failed;
+	int left;     /* someone else has changed it since, or it is gone: theirs stays */
+	int failed;   /* couldn't be read or written; still in the saved file for the next try */
 };
 
 /*
- * Put back everything in the saved file that still has the value we wrote, then remove the file. No file is 0 with
- * nothing restored. -errno when the file can't be read or isn't ours (it is then left). Logs one line for each setting.
+ * Put back everything in the saved file that still has the value we wrote, then remove the file. What has its old value
+ * already (we were killed between saving and setting, or someone put it back) counts nowhere. No file is 0 with nothing
+ * restored. -errno when the file can't be read or isn't ours (see privops_saved_load(); it is then left, and @ret is
+ * all 0), or can't be removed. Logs one line for each setting. Killed anywhere in it, a second run does the rest.
  */
 int privops_restore(const struct privops *priv, struct privops_restored *ret);

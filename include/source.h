@@ -12,6 +12,7 @@
 #include "sample.h"
 
 struct config;
+struct fsroot;
 struct perf_ring;
 struct privops;
 struct topology;
@@ -30,7 +31,7 @@ struct source_ring {
 struct source_env {
 	const struct privops *privops;
 	const struct fsroot *root;
-	const struct config *config;
+	const struct config *config;     /* as it is now */
 	const struct topology *topology; /* at open */
 };
 
@@ -42,7 +43,11 @@ struct source {
 	void *state;               /* the driver's */
 	struct source_ring *rings; /* indexed 0..n_rings-1, in no order of CPU; stable addresses while open */
 	size_t n_rings;
-	char why[SOURCE_WHY_MAX]; /* in plain words: what is missing or degraded, and what to do; "" when all is well */
+	/*
+	 * In plain words: what is missing or degraded, and what to do; "" when all is well. After a success it may hold
+	 * a remark: what could be better without anything being wrong.
+	 */
+	char why[SOURCE_WHY_MAX];
 };
 
 struct source_ops {
@@ -52,18 +57,25 @@ struct source_ops {
 	/*
 	 * Could this source work here and now? 0; -ENOENT (the kernel or machine has no such thing), -EACCES (no
 	 * permission), -EBUSY (a setting stands in the way), with one line for people in @why (SOURCE_WHY_MAX bytes)
-	 * that says what to do. Changes nothing.
+	 * that says what to do; after 0 it is "" or says what will be degraded. Changes nothing.
 	 */
 	int (*probe)(const struct source_env *env, char *why);
 
-	/* Open and map one event per CPU in @source->rings, disabled. 0 or -errno with @source->why; all or nothing,
-	 * except for CPUs offline. */
+	/*
+	 * Open and map one event per CPU in @source->rings, disabled. 0 or -errno with @source->why; all or nothing,
+	 * except for CPUs offline.
+	 */
 	int (*open)(struct source *source);
 	int (*set_period)(struct source *source, uint64_t period); /* -ENOTSUP where there is none */
+	/* All events on or off. 0 or -errno of the first that failed; the others were done. */
 	int (*enable)(struct source *source, bool on);
-	/* A CPU came (open its ring; 0 with the ring in @ret, or -errno) or is going (its ring has been let go by the
-	 * reader; close it). */
+	/*
+	 * A CPU came: open its ring, on if the others are. 0 with the ring in @ret; -ENOENT when it is none of those
+	 * to be sampled; -EEXIST when its ring is there; -ENODEV when it is offline again; or as open. Nothing but 0
+	 * touches @ret.
+	 */
 	int (*cpu_online)(struct source *source, int cpu, struct source_ring **ret);
+	/* A CPU is going, or gone: its ring has been let go by the reader; close it. Its place in @rings stays. */
 	void (*cpu_offline)(struct source *source, int cpu);
 	/*
 	 * Each second: look after what the source depends on (sysctls). Returns 0 when well, 1 when degraded, with
