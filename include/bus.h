@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * bus: the control socket, D-Bus by sd-bus on a private socket (as PID 1 has one): object /org/pghot1, interface
- * org.pghot1.Manager. Works with no broker. Root and one group may connect; the number of connections and the bytes of
- * a request are bounded.
+ * org.pghot1.Manager. Works with no broker. Root and one group may connect; the number of connections, the bytes of a
+ * request and what is kept for a client that doesn't read are bounded.
  */
 #pragma once
 
@@ -17,11 +17,21 @@
 #define BUS_INTERFACE       "org.pghot1.Manager"
 #define BUS_CONNECTIONS_MAX 64
 #define BUS_ERROR_MAX       512
+#define BUS_PATIENCE_NS     (30ULL * 1000000000ULL)
 
-/* Who asks; from SO_PEERCRED, so it can't be made up. */
+/* Of these errors the client is told the sentence, and the name so that a program can tell them apart. */
+#define BUS_ERROR_INVALID       "org.pghot1.Error.InvalidValue"  /* -EINVAL, -ERANGE */
+#define BUS_ERROR_UNKNOWN       "org.pghot1.Error.UnknownOption" /* -ENOENT */
+#define BUS_ERROR_NEEDS_RESTART "org.pghot1.Error.NeedsRestart"  /* -EBUSY */
+#define BUS_ERROR_NOT_ALLOWED   "org.pghot1.Error.NotAllowed"    /* -EPERM, -EACCES */
+#define BUS_ERROR_NO_MEMORY     "org.pghot1.Error.NoMemory"      /* -ENOMEM */
+#define BUS_ERROR_FAILED        "org.pghot1.Error.Failed"        /* any other */
+
+/* Who asks. uid and pid are from SO_PEERCRED, so they can't be made up; comm is what the process calls itself. */
 struct bus_peer {
 	uint32_t uid;
 	int32_t pid;
+	char comm[16]; /* printable ASCII, when it connected; "?": unknown */
 };
 
 /*
@@ -29,21 +39,35 @@ struct bus_peer {
  * one line for the person in @error (BUS_ERROR_MAX bytes).
  */
 struct bus_ops {
-	char *(*status_json)(void *ctx); /* malloc'ed; NULL: no memory */
-	char *(*options_json)(
-		void *ctx); /* malloc'ed: [{key,type,unit,min,max,choices,default,value,origin,change,help}] */
+	char *(*status_json)(void *ctx);  /* malloc'ed; NULL: no memory */
+	char *(*options_json)(void *ctx); /* malloc'ed, see report_options_json(); NULL: no memory */
 	int (*set_option)(void *ctx, const struct bus_peer *peer, const char *key, const char *value, char *error);
 	int (*reload)(void *ctx, const struct bus_peer *peer, char **ret_note,
-		      char *error); /* @ret_note: malloc'ed, what was reverted, may be "" */
+		      char *error); /* @ret_note: malloc'ed, what was reverted, lines; may be "" or NULL */
+	const char *version;        /* what property Version says; NULL: the version of this build */
 };
 
 struct bus_server;
 
 /*
- * Listen on @path (made anew, 0660 root:@group). Returns 0 or -errno: -EADDRINUSE when another daemon answers there. An
- * unknown group is not an error: then root alone, and it is logged. Main thread.
+ * Listen on @path (made anew, 0660 root:@group, its folder 0755 if it has to be made). The socket of a daemon that is
+ * gone is replaced. Returns 0 or -errno: -EADDRINUSE when another daemon answers there, -EEXIST when what is there is
+ * no socket, -ENAMETOOLONG (107 bytes fit). An unknown group is not an error: then root alone, and it is logged. May
+ * come and connect: root, members of @group (primary or supplementary), the daemon's own user. Main thread.
  */
 int bus_server_new(sd_event *event, const char *path, const char *group, const struct bus_ops *ops, void *ctx,
 		   struct bus_server **ret);
+/* Drops all connections and removes the socket, unless another has taken its place. Accepts NULL. */
 void bus_server_free(struct bus_server *server);
+
 size_t bus_server_connections(const struct bus_server *server);
+/* Turned away since the start: too many at once, or not allowed. */
+uint64_t bus_server_refused(const struct bus_server *server);
+/* Dropped since the start: broke the protocol, asked for too much, or used up the patience. */
+uint64_t bus_server_dropped(const struct bus_server *server);
+
+/*
+ * How long a client may take for its handshake, and for a request and the reading of its reply, before it is dropped.
+ * BUS_PATIENCE_NS unless told; for connections to come. An idle connection between two requests may stay.
+ */
+void bus_server_set_patience_ns(struct bus_server *server, uint64_t ns);

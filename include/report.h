@@ -15,6 +15,7 @@
 
 #define REPORT_SCHEMA 1
 
+struct config;
 struct stats;
 
 enum report_state {
@@ -72,5 +73,28 @@ struct report {
 	uint64_t kernel_promoted_pages;
 };
 
-/* The document as text (free it); NULL: no memory. Main thread. */
+/*
+ * The document as text (free it); NULL: no memory. Main thread. Keys, of which a later version may add more, but takes
+ * none away while "schema" stays the same:
+ *   schema, version, mode, state, limiting, reason, uptime_ns, pid,
+ *   sources[] {name, state, why, cpus, samples},
+ *   nodes[] {nid, tier (-1: none), fast, has_cpu, has_memory, total_bytes, free_bytes, room_bytes (what promotion may
+ * still fill: free above the watermark and, on a fast node, the headroom), high_bytes, promo_bytes}, tiers[] {tier,
+ * nodes[], total_bytes, free_bytes, room_bytes}, tiers_origin, observe_only, advice, counters {by the names of
+ * stats.def}, promoted_pages, promoted_bytes, demoted_bytes, left_alone {reason: bytes}, moves[] {from, to, result,
+ * pages}, migrators[] {nid, limit}, map {bytes, memory_max_bytes, sections, chunks, records, regions, owners}, kernel
+ * {promotes, promoted_pages}. Integers are written in full up to 2^63 - 1, where they stop; a reader that takes them
+ * for doubles is exact up to 2^53, which is 8 PiB or 104 days of ns.
+ */
 char *report_json(const struct report *report);
+
+/*
+ * The options as text (free it); NULL: no memory. An array of {key, type ("int", "float", "bool", "enum", "text",
+ * "list"), unit, min, max (numbers only), choices[] (enum only), default, value, origin, change ("live", "restart"),
+ * help}. default and value are numbers and booleans where the type is one, else text as pghotctl tune takes it. origin:
+ * "tuned" when @current differs from @file, else "file" when it isn't the default, else "default". Main thread.
+ */
+char *report_options_json(const struct config *current, const struct config *file);
+
+/* Exit status of pghotctl status for a state's name: 0, 1 or 2; 2 for one that this version doesn't know. */
+int report_state_exit(const char *state);

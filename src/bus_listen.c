@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "bus_listen.h"
+#include "cleanup.h"
+
+static int make_folder_of(const char *path)
+{
+	char folder[PATH_MAX];
+	const char *slash = strrchr(path, '/');
+
+	if (!slash || slash == path)
+		return 0;
+	if (snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path), path) >= (int)sizeof(folder))
+		return -ENAMETOOLONG;
+	if (mkdir(folder, 0755) < 0)
+		return errno == EEXIST ? 0 : -errno;
+	/* The umask may have taken away what the group needs to get to the socket. */
+	return chmod(folder, 0755) < 0 ? -errno : 0;
+}
+
+/* Two daemons that start at once would both find a dead socket and the second remove the first one's new one. */
+static int lock(const char *path)
+{
+	char name[PATH_MAX];
+	_cleanup_close_ int fd = -1;
+
+	if (snprintf(name, sizeof(name), "%s.lock", path) >= (int)sizeof(name))
+		return -ENAMETOOLONG;
+	/* Not readable for others: who can open it can hold it. */
+	fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return -errno;
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK ? -EADDRINUSE : -errno;
+	return take_fd(fd);
+}
+
+/* 0 when nobody answers at @address. */
+static int check_dead(const struct sockaddr_un *address)
+{
+	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 || errno == EAGAIN)
+		return -EADDRINUSE; /* EAGAIN: so busy that its backlog is full */
+	return errno == ECONNREFUSED || errno == ENOENT ? 0 : -errno;
+}
+
+static int remove_dead(const char *path, const struct sockaddr_un *address)
+{
+	struct stat st;
+	int r;
+
+	if (lstat(path, &st) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (!S_ISSOCK(st.st_mode))
+		return -EEXIST;
+	r = check_dead(address);
+	if (r < 0)
+		return r;
+	return unlink(path) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+/* Until its mode is set the file is there for its owner alone, and until listen() connecting to it is refused. */
+static int bind_and_listen(int fd, const char *path, const struct sockaddr_un *address, gid_t gid,
+			   struct bus_listen *ret)
+{
+	struct stat st;
+
+	/* Linux gives the file the mode of the socket's own inode; no need to touch the umask of all threads. */
+	if (fchmod(fd, 0600) < 0 || bind(fd, (const struct sockaddr *)address, sizeof(*address)) < 0)
+		return -errno;
+	ret->shared = gid != (gid_t)-1 && lchown(path, geteuid(), gid) == 0;
+	if (chmod(path, ret->shared ? 0660 : 0600) < 0 || lstat(path, &st) < 0 || listen(fd, SOMAXCONN) < 0) {
+		int r = -errno;
+
+		unlink(path);
+		return r;
+	}
+	ret->dev = st.st_dev;
+	ret->ino = st.st_ino;
+	return 0;
+}
+
+int bus_listen_open(struct bus_listen *ret, const char *path, gid_t gid)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	_cleanup_close_ int fd = -1, lock_fd = -1;
+	int r;
+
+	*ret = (struct bus_listen){ .fd = -1, .lock_fd = -1 };
+	if (strlen(path) >= sizeof(address.sun_path))
+		return -ENAMETOOLONG;
+	memcpy(address.sun_path, path, strlen(path));
+	r = make_folder_of(path);
+	if (r < 0)
+		return r;
+	lock_fd = lock(path);
+	if (lock_fd < 0)
+		return lock_fd;
+	r = remove_dead(path, &address);
+	if (r < 0)
+		return r;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	r = bind_and_listen(fd, path, &address, gid, ret);
+	if (r < 0)
+		return r;
+	ret->fd = take_fd(fd);
+	ret->lock_fd = take_fd(lock_fd);
+	return 0;
+}
+
+void bus_listen_close(struct bus_listen *listen, const char *path)
+{
+	struct stat st;
+
+	if (listen->fd < 0)
+		return;
+	if (lstat(path, &st) == 0 && st.st_dev == listen->dev && st.st_ino == listen->ino)
+		unlink(path);
+	close(listen->fd);
+	close(listen->lock_fd);
+	listen->fd = listen->lock_fd = -1;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "build_config.h"
+#include "bus_manager.h"
+#include "cleanup.h"
+#include "report.h"
+
+void bus_manager_make_plain(char *text, char keep)
+{
+	for (unsigned char *p = (unsigned char *)text; *p; p++)
+		if ((*p < 0x20 || *p == 0x7f) && *p != keep)
+			*p = ' ';
+		else if (*p > 0x7f)
+			*p = '?';
+}
+
+static int reply_error(sd_bus_error *ret, int r, char *text)
+{
+	static const struct {
+		int r;
+		const char *name;
+	} names[] = {
+		{ -EINVAL, BUS_ERROR_INVALID },    { -ERANGE, BUS_ERROR_INVALID },
+		{ -ENOENT, BUS_ERROR_UNKNOWN },    { -EBUSY, BUS_ERROR_NEEDS_RESTART },
+		{ -EPERM, BUS_ERROR_NOT_ALLOWED }, { -EACCES, BUS_ERROR_NOT_ALLOWED },
+		{ -ENOMEM, BUS_ERROR_NO_MEMORY },
+	};
+	const char *name = BUS_ERROR_FAILED;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (names[i].r == r)
+			name = names[i].name;
+	bus_manager_make_plain(text, ' ');
+	return sd_bus_error_set(ret, name, text[0] ? text : strerror(-r));
+}
+
+static int reply_text(sd_bus_message *m, sd_bus_error *ret_error, char *text)
+{
+	char error[] = "pghotd is out of memory";
+	int r;
+
+	if (!text)
+		return reply_error(ret_error, -ENOMEM, error);
+	r = sd_bus_reply_method_return(m, "s", text);
+	free(text);
+	return r;
+}
+
+static int on_get_status(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)
+{
+	const struct bus_manager *manager = userdata;
+
+	return reply_text(m, ret_error, manager->ops->status_json(manager->ctx));
+}
+
+static int on_list_options(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)
+{
+	const struct bus_manager *manager = userdata;
+
+	return reply_text(m, ret_error, manager->ops->options_json(manager->ctx));
+}
+
+static int on_set_option(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)
+{
+	const struct bus_manager *manager = userdata;
+	char error[BUS_ERROR_MAX] = "";
+	const char *key, *value;
+	int r;
+
+	r = sd_bus_message_read(m, "ss", &key, &value);
+	if (r < 0)
+		return r;
+	r = manager->ops->set_option(manager->ctx, &manager->peer, key, value, error);
+	return r < 0 ? reply_error(ret_error, r, error) : sd_bus_reply_method_return(m, "");
+}
+
+static int on_reload(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)
+{
+	const struct bus_manager *manager = userdata;
+	char error[BUS_ERROR_MAX] = "";
+	_cleanup_free_ char *note = NULL;
+	int r = manager->ops->reload(manager->ctx, &manager->peer, &note, error);
+
+	if (r < 0)
+		return reply_error(ret_error, r, error);
+	if (note)
+		bus_manager_make_plain(note, '\n');
+	return sd_bus_reply_method_return(m, "s", note ? note : "");
+}
+
+static int get_version(sd_bus *bus, const char *path, const char *interface, const char *property,
+		       sd_bus_message *reply, void *userdata, sd_bus_error *ret_error)
+{
+	const struct bus_manager *manager = userdata;
+
+	(void)bus, (void)path, (void)interface, (void)property, (void)ret_error;
+	return sd_bus_message_append(reply, "s", manager->ops->version ? manager->ops->version : PGHOTD_VERSION);
+}
+
+static int get_schema(sd_bus *bus, const char *path, const char *interface, const char *property, sd_bus_message *reply,
+		      void *userdata, sd_bus_error *ret_error)
+{
+	(void)bus, (void)path, (void)interface, (void)property, (void)userdata, (void)ret_error;
+	return sd_bus_message_append(reply, "u", (uint32_t)REPORT_SCHEMA);
+}
+
+const sd_bus_vtable bus_manager_vtable[] = {
+	SD_BUS_VTABLE_START(0),
+	SD_BUS_METHOD_WITH_ARGS("GetStatus", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json), on_get_status, 0),
+	SD_BUS_METHOD_WITH_ARGS("ListOptions", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json), on_list_options, 0),
+	SD_BUS_METHOD_WITH_ARGS("SetOption", SD_BUS_ARGS("s", key, "s", value), SD_BUS_NO_RESULT, on_set_option, 0),
+	SD_BUS_METHOD_WITH_ARGS("Reload", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", note), on_reload, 0),
+	SD_BUS_PROPERTY("Version", "s", get_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+	SD_BUS_PROPERTY("Schema", "u", get_schema, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+	SD_BUS_VTABLE_END,
+};

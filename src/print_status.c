@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nodeset.h"
+#include "print.h"
+#include "print_status.h"
+#include "stats.h"
+
+#define LABEL_COLUMNS 12
+#define BAR_COLUMNS   11
+#define NODES_COLUMNS 10
+#define TEXT_MAX      1024
+
+/* With the longest mode, time and pid, the first line is full. */
+#define VERSION_COLUMNS 12
+#define STATE_COLUMNS   12
+
+/* Rows that a part takes at most, so that advice has its place at the end. */
+#define WHY_ROWS    3
+#define SOURCE_ROWS 2
+#define TIER_ROWS   4
+#define REASONS_MAX 3
+#define HINT_ROWS   3
+#define SPARE_ROWS  7 /* with this many left, an empty line sets the advice apart */
+
+struct screen {
+	FILE *out;
+	bool colour;
+	unsigned int rows_left;
+	json_t *doc, *counters;
+};
+
+static uint64_t number(const json_t *object, const char *key)
+{
+	json_int_t n = json_integer_value(json_object_get(object, key));
+
+	return n > 0 ? (uint64_t)n : 0;
+}
+
+static uint64_t counter(const struct screen *s, enum stat_id id)
+{
+	return number(s->counters, stat_info[id].name);
+}
+
+static const char *text(const json_t *object, const char *key)
+{
+	const char *value = json_string_value(json_object_get(object, key));
+
+	return value ? value : "";
+}
+
+/* One entry: @label (NULL: none, a further line of the one before) and a text in at most @rows lines. */
+__attribute__((format(printf, 4, 5))) static void row(struct screen *s, const char *label, unsigned int rows,
+						      const char *fmt, ...)
+{
+	char buf[TEXT_MAX], padded[LABEL_COLUMNS + 1];
+	va_list ap;
+
+	if (rows > s->rows_left)
+		rows = s->rows_left;
+	if (rows == 0)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(buf, sizeof(buf), fmt, ap);
+	va_end(ap);
+	print_plain(buf);
+	snprintf(padded, sizeof(padded), "%-*s", LABEL_COLUMNS, label ? label : "");
+	print_coloured(s->out, s->colour && label, PRINT_BOLD, padded);
+	s->rows_left -= print_wrapped(s->out, LABEL_COLUMNS, LABEL_COLUMNS, rows, buf);
+}
+
+static void empty_row(struct screen *s)
+{
+	fputc('\n', s->out);
+	s->rows_left--;
+}
+
+static void put_head(struct screen *s)
+{
+	const char *state = text(s->doc, "state"), *mode = text(s->doc, "mode");
+	enum print_colour colour = strcmp(state, "promoting") == 0  ? PRINT_GOOD
+				   : strcmp(state, "degraded") == 0 ? PRINT_BAD
+								    : PRINT_WARN;
+	/* The mode goes without saying where the state says it. */
+	bool plain = (strcmp(state, "promoting") == 0 && strcmp(mode, "promote") == 0) ||
+		     (strcmp(state, "observing") == 0 && strcmp(mode, "observe") == 0);
+	char version[VERSION_COLUMNS + 1], name[STATE_COLUMNS + 1], up[PRINT_SHORT_MAX];
+
+	snprintf(version, sizeof(version), "%s", text(s->doc, "version"));
+	snprintf(name, sizeof(name), "%s", state);
+	print_plain(version);
+	print_plain(name);
+	fprintf(s->out, "pghotd %s: ", version);
+	print_coloured(s->out, s->colour, colour, name);
+	if (!plain)
+		fprintf(s->out, ", in mode %s", strcmp(mode, "promote") == 0 ? "promote" : "observe");
+	fprintf(s->out, "; up %s, pid %u\n", print_duration(up, number(s->doc, "uptime_ns")),
+		(unsigned int)number(s->doc, "pid"));
+	s->rows_left--;
+	if (*text(s->doc, "reason"))
+		row(s, "Why", WHY_ROWS, "%s", text(s->doc, "reason"));
+	if (*text(s->doc, "limiting"))
+		row(s, "Limited by", 1, "%s", text(s->doc, "limiting"));
+	empty_row(s);
+}
+
+static void put_sources(struct screen *s)
+{
+	const json_t *sources = json_object_get(s->doc, "sources"), *source;
+	char samples[PRINT_SHORT_MAX], cpus[PRINT_SHORT_MAX];
+	const char *label = "Sources";
+	unsigned int shown = 0, more = 0;
+	size_t i;
+
+	json_array_foreach (sources, i, source) {
+		if (strcmp(text(source, "state"), "unused") == 0)
+			continue;
+		if (shown == SOURCE_ROWS) {
+			more++;
+			continue;
+		}
+		shown++;
+		row(s, label, 1, "%.20s: %.12s, %s CPUs, %s samples", text(source, "name"), text(source, "state"),
+		    print_count(cpus, number(source, "cpus")), print_count(samples, number(source, "samples")));
+		label = NULL;
+	}
+	if (more)
+		row(s, NULL, 1, "and %u more", more);
+	else if (!shown)
+		row(s, label, 1, "none in use");
+}
+
+static void format_nodes(const json_t *list, char *buf, size_t size)
+{
+	struct nodeset nodes;
+	char few[NODES_COLUMNS - sizeof("node") + 1];
+	const json_t *nid;
+	size_t i;
+
+	nodeset_clear(&nodes);
+	json_array_foreach (list, i, nid) {
+		json_int_t n = json_integer_value(nid);
+
+		if (n >= 0 && n < NODE_MAX)
+			nodeset_add(&nodes, (int)n);
+	}
+	if (nodeset_format(&nodes, few, sizeof(few)) < 0)
+		snprintf(buf, size, "%d nodes", nodeset_count(&nodes));
+	else
+		snprintf(buf, size, "node %s", few);
+}
+
+static void put_tiers(struct screen *s)
+{
+	const json_t *tiers = json_object_get(s->doc, "tiers"), *tier;
+	const char *label = "Tiers";
+	size_t i, n = json_array_size(tiers);
+
+	if (n == 0)
+		row(s, label, 1, "none known");
+	json_array_foreach (tiers, i, tier) {
+		char nodes[32], bar[PRINT_SHORT_MAX * 3], unused[PRINT_SHORT_MAX], all[PRINT_SHORT_MAX],
+			room[PRINT_SHORT_MAX];
+		uint64_t total_bytes = number(tier, "total_bytes"), free_bytes = number(tier, "free_bytes");
+		bool fast = json_is_true(json_object_get(tier, "fast"));
+
+		if (i == TIER_ROWS - 1 && n > TIER_ROWS) {
+			row(s, NULL, 1, "and %zu more", n - i);
+			break;
+		}
+		format_nodes(json_object_get(tier, "nodes"), nodes, sizeof(nodes));
+		print_bar(bar, BAR_COLUMNS, free_bytes < total_bytes ? total_bytes - free_bytes : 0, total_bytes);
+		row(s, label, 1, "%s %-*s %s %s of %s free%s%s", fast ? "fast" : "slow", NODES_COLUMNS, nodes, bar,
+		    print_bytes(unused, free_bytes), print_bytes(all, total_bytes), fast ? ", room " : "",
+		    fast ? print_bytes(room, number(tier, "room_bytes")) : "");
+		label = NULL;
+	}
+}
+
+static uint64_t sum_by_prefix(const struct screen *s, const char *prefix)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < STAT_MAX; i++)
+		if (strncmp(stat_info[i].name, prefix, strlen(prefix)) == 0)
+			sum += counter(s, (enum stat_id)i);
+	return sum;
+}
+
+static void put_found(struct screen *s)
+{
+	uint64_t total = counter(s, STAT_TOTAL), useful = counter(s, STAT_USEFUL), lost = counter(s, STAT_LOST),
+		 dropped = sum_by_prefix(s, "dropped_");
+	char a[PRINT_SHORT_MAX], b[PRINT_SHORT_MAX], c[PRINT_SHORT_MAX];
+
+	if (total == 0)
+		row(s, "Samples", 1, "none yet; %s lost", print_count(a, lost));
+	else
+		row(s, "Samples", 1, "%s, %u%% of them evidence; %s lost, %s dropped", print_count(a, total),
+		    useful < total ? (unsigned int)((double)useful / (double)total * 100) : 100, print_count(b, lost),
+		    print_count(c, dropped));
+	row(s, "Hot pages", 1, "%s found on a slow tier", print_count(a, counter(s, STAT_CANDIDATES)));
+}
+
+/* The largest first, at most REASONS_MAX of them, then how many are not named. */
+struct ranking {
+	struct {
+		const char *name;
+		uint64_t n;
+	} top[REASONS_MAX];
+	size_t n_top;
+	uint64_t sum, named;
+};
+
+static void rank(struct ranking *ranking, const char *name, uint64_t n)
+{
+	size_t at = ranking->n_top;
+
+	if (n == 0)
+		return;
+	ranking->sum += n;
+	while (at > 0 && ranking->top[at - 1].n < n)
+		at--;
+	if (at == REASONS_MAX)
+		return;
+	if (ranking->n_top < REASONS_MAX)
+		ranking->n_top++;
+	memmove(&ranking->top[at + 1], &ranking->top[at], (ranking->n_top - 1 - at) * sizeof(ranking->top[0]));
+	ranking->top[at].name = name;
+	ranking->top[at].n = n;
+}
+
+static void put_ranking(struct screen *s, const char *label, const struct ranking *ranking,
+			const char *(*format)(char *buf, uint64_t n), const char *unit)
+{
+	char list[256] = "", n[PRINT_SHORT_MAX], name[32];
+	uint64_t rest = ranking->sum;
+	size_t used = 0;
+
+	if (ranking->sum == 0)
+		return;
+	for (size_t i = 0; i < ranking->n_top; i++) {
+		snprintf(name, sizeof(name), "%s", ranking->top[i].name);
+		for (char *p = name; *p; p++)
+			if (*p == '_')
+				*p = ' ';
+		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s %s", i ? ", " : "",
+					 format(n, ranking->top[i].n), name);
+		rest -= ranking->top[i].n;
+	}
+	if (rest)
+		snprintf(list + used, sizeof(list) - used, ", %s other", format(n, rest));
+	row(s, label, 1, "%s%s: %s", format(n, ranking->sum), unit, list);
+}
+
+static void put_moved(struct screen *s)
+{
+	uint64_t pages = counter(s, STAT_PROMOTED_PAGES), calls = counter(s, STAT_MOVE_CALLS),
+		 would = counter(s, STAT_WOULD_PROMOTE_PAGES);
+	char a[PRINT_SHORT_MAX], b[PRINT_SHORT_MAX], c[PRINT_SHORT_MAX];
+	struct ranking failed = { 0 }, left = { 0 };
+	const json_t *value;
+	const char *key;
+
+	/* Observing is about what would move; what moved before it is shown too, if anything did. */
+	if (would > 0 || strcmp(text(s->doc, "mode"), "observe") == 0)
+		row(s, "Would move", 1, "%s pages (%s), in mode promote", print_count(a, would),
+		    print_bytes(b, counter(s, STAT_WOULD_PROMOTE_BYTES)));
+	if (pages > 0 || strcmp(text(s->doc, "mode"), "promote") == 0)
+		row(s, "Moved up", 1, "%s pages (%s) in %s calls", print_count(a, pages),
+		    print_bytes(b, counter(s, STAT_PROMOTED_BYTES)), print_count(c, calls));
+	for (int i = STAT_MOVE_BUSY; i <= STAT_MOVE_FAILED; i++)
+		rank(&failed, stat_info[i].name + strlen("move_"), counter(s, (enum stat_id)i));
+	put_ranking(s, "Not moved", &failed, print_count, " pages");
+	json_object_foreach (json_object_get(s->doc, "left_alone"), key, value)
+		rank(&left, key, json_integer_value(value) > 0 ? (uint64_t)json_integer_value(value) : 0);
+	put_ranking(s, "Left alone", &left, print_bytes, "");
+}
+
+static void put_rest(struct screen *s)
+{
+	const json_t *map = json_object_get(s->doc, "map"), *kernel = json_object_get(s->doc, "kernel");
+	char a[PRINT_SHORT_MAX], b[PRINT_SHORT_MAX], c[PRINT_SHORT_MAX], d[PRINT_SHORT_MAX], e[PRINT_SHORT_MAX];
+
+	row(s, "Tables", 1, "%s of %s; %s regions, %s pages, %s processes", print_bytes(a, number(map, "bytes")),
+	    print_bytes(b, number(map, "memory_max_bytes")), print_count(c, number(map, "regions")),
+	    print_count(d, number(map, "records")), print_count(e, number(map, "owners")));
+	if (number(kernel, "promoted_pages") > 0)
+		row(s, "Kernel", 1, "promoted %s pages itself", print_count(a, number(kernel, "promoted_pages")));
+}
+
+/* Counters that a person should act on once they are this share of all samples: the table of counters says how. */
+static const struct {
+	enum stat_id id;
+	unsigned int permille;
+} warned[] = {
+	{ STAT_BAD_RECORDS, 0 },
+	{ STAT_MOVE_DENIED, 0 },
+	{ STAT_LOST, 10 },
+	{ STAT_DROPPED_QUEUE_FULL, 10 },
+	{ STAT_DROPPED_MEMORY, 10 },
+	{ STAT_THROTTLED, 1 },
+	{ STAT_DISCARDED_NO_PHYS, 100 },
+	{ STAT_DISCARDED_UNMANAGED_NODE, 100 },
+};
+
+static void put_hints(struct screen *s)
+{
+	const json_t *sources = json_object_get(s->doc, "sources"), *source;
+	const char *label = "To do", *reason = text(s->doc, "reason");
+	uint64_t total = counter(s, STAT_TOTAL);
+	char n[PRINT_SHORT_MAX];
+	size_t i;
+
+	if (s->rows_left >= SPARE_ROWS)
+		empty_row(s);
+	json_array_foreach (sources, i, source) {
+		if (!*text(source, "why") || strcmp(text(source, "why"), reason) == 0)
+			continue;
+		row(s, label, HINT_ROWS, "%s: %s", text(source, "name"), text(source, "why"));
+		label = NULL;
+	}
+	if (*text(s->doc, "advice")) {
+		row(s, label, HINT_ROWS + 1, "%s", text(s->doc, "advice"));
+		label = NULL;
+	}
+	for (i = 0; i < sizeof(warned) / sizeof(warned[0]); i++) {
+		const struct stat_info *info = &stat_info[warned[i].id];
+		uint64_t value = counter(s, warned[i].id);
+
+		if (value == 0 || (double)value * 1000 < (double)total * warned[i].permille)
+			continue;
+		row(s, label, HINT_ROWS, "%s: %s. %s", info->line, print_count(n, value), info->prose);
+		label = NULL;
+	}
+	if (strcmp(text(s->doc, "state"), "observing") == 0 && !json_is_true(json_object_get(s->doc, "observe_only"))) {
+		row(s, label, HINT_ROWS, "nothing is moved now; to move what is hot: pghotctl mode promote");
+		label = NULL;
+	}
+	if (label && strcmp(text(s->doc, "state"), "promoting") == 0)
+		row(s, label, 1, "nothing, all is well");
+}
+
+int print_status(FILE *out, const char *json, bool colour)
+{
+	struct screen s = { .out = out, .colour = colour, .rows_left = PRINT_ROWS - 1 };
+
+	s.doc = json_loads(json, 0, NULL);
+	if (!json_is_object(s.doc) || !*text(s.doc, "state")) {
+		json_decref(s.doc);
+		return -EINVAL;
+	}
+	s.counters = json_object_get(s.doc, "counters");
+	put_head(&s);
+	put_sources(&s);
+	put_tiers(&s);
+	put_found(&s);
+	put_moved(&s);
+	put_rest(&s);
+	put_hints(&s);
+	json_decref(s.doc);
+	return 0;
+}

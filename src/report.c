@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "build_config.h"
+#include "config.h"
+#include "report.h"
+#include "stats.h"
+
+const char *const report_state_name[STATE_MAX] = {
+	[STATE_STARTING] = "starting", [STATE_PROMOTING] = "promoting", [STATE_OBSERVING] = "observing",
+	[STATE_WAITING] = "waiting",   [STATE_PAUSED] = "paused",       [STATE_DEGRADED] = "degraded",
+	[STATE_STOPPING] = "stopping",
+};
+
+static const char *const origin_name[] = {
+	[TIERS_FROM_CONFIG] = "configuration",
+	[TIERS_FROM_KERNEL] = "kernel",
+	[TIERS_GUESSED_HMAT] = "guessed by latency",
+	[TIERS_GUESSED_SLIT] = "guessed by distance",
+	[TIERS_ONE] = "one tier",
+};
+
+int report_state_exit(const char *state)
+{
+	static const struct {
+		enum report_state state;
+		int status;
+	} exits[] = {
+		{ STATE_PROMOTING, 0 }, { STATE_STARTING, 1 }, { STATE_OBSERVING, 1 },
+		{ STATE_WAITING, 1 },   { STATE_PAUSED, 1 },   { STATE_STOPPING, 1 },
+	};
+
+	for (size_t i = 0; i < sizeof(exits) / sizeof(exits[0]); i++)
+		if (strcmp(report_state_name[exits[i].state], state) == 0)
+			return exits[i].status;
+	return 2;
+}
+
+/*
+ * jansson passes a failed allocation through: a NULL value makes the call that should store it fail, and that is
+ * remembered here, so that the document is whole or not there. @ok: false once anything failed.
+ */
+static void put(json_t *object, const char *key, json_t *value, bool *ok)
+{
+	if (json_object_set_new_nocheck(object, key, value) < 0)
+		*ok = false;
+}
+
+static json_t *unsigned_number(uint64_t n)
+{
+	return json_integer(n > INT64_MAX ? INT64_MAX : (json_int_t)n);
+}
+
+/* Text from a file or a kernel need not be UTF-8, which JSON is. */
+static json_t *text(const char *s)
+{
+	json_t *json = json_string(s ? s : "");
+	char *plain;
+
+	if (json)
+		return json;
+	plain = strdup(s);
+	if (!plain)
+		return NULL;
+	for (char *p = plain; *p; p++)
+		if ((unsigned char)*p > 0x7e)
+			*p = '?';
+	json = json_string(plain);
+	free(plain);
+	return json;
+}
+
+static void append(json_t *array, json_t *value, bool *ok)
+{
+	if (json_array_append_new(array, value) < 0)
+		*ok = false;
+}
+
+static json_t *make_sources(const struct report *report, bool *ok)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < report->n_sources; i++) {
+		const struct report_source *source = &report->sources[i];
+		json_t *object = json_object();
+
+		put(object, "name", text(source->name), ok);
+		put(object, "state", text(source->state), ok);
+		put(object, "why", text(source->why), ok);
+		put(object, "cpus", unsigned_number(source->cpus), ok);
+		put(object, "samples", unsigned_number(source->samples), ok);
+		append(array, object, ok);
+	}
+	return array;
+}
+
+/* What promotion may still put on @node; 0 where nothing is known of it. */
+static uint64_t room_bytes(const struct report *report, const struct topology_node *node)
+{
+	const struct topology_room *room = &report->rooms[node->nid];
+	uint64_t kept = room->promo_bytes > room->high_bytes ? room->promo_bytes : room->high_bytes;
+
+	if (nodeset_has(&report->topology->top, node->nid))
+		kept += (uint64_t)((double)room->present_bytes * report->headroom_ratio);
+	return room->free_bytes > kept ? room->free_bytes - kept : 0;
+}
+
+static void put_nodes_and_tiers(json_t *doc, const struct report *report, bool *ok)
+{
+	const struct topology *topology = report->topology;
+	struct {
+		uint64_t total_bytes, free_bytes, room_bytes;
+		json_t *nodes;
+	} sums[TOPOLOGY_TIERS_MAX] = { 0 };
+	json_t *nodes = json_array(), *tiers = json_array();
+	int n_tiers = topology ? topology->n_tiers : 0;
+
+	for (int i = 0; i < n_tiers; i++)
+		sums[i].nodes = json_array();
+	for (size_t i = 0; topology && i < topology->n_nodes; i++) {
+		const struct topology_node *node = &topology->nodes[i];
+		const struct topology_room *room = &report->rooms[node->nid];
+		json_t *object = json_object();
+
+		put(object, "nid", json_integer(node->nid), ok);
+		put(object, "tier", json_integer(node->tier), ok);
+		put(object, "fast", json_boolean(nodeset_has(&topology->top, node->nid)), ok);
+		put(object, "has_cpu", json_boolean(node->has_cpu), ok);
+		put(object, "has_memory", json_boolean(node->has_memory), ok);
+		put(object, "total_bytes", unsigned_number(node->total_bytes), ok);
+		put(object, "free_bytes", unsigned_number(room->free_bytes), ok);
+		put(object, "room_bytes", unsigned_number(room_bytes(report, node)), ok);
+		put(object, "high_bytes", unsigned_number(room->high_bytes), ok);
+		put(object, "promo_bytes", unsigned_number(room->promo_bytes), ok);
+		append(nodes, object, ok);
+		if (node->tier < 0 || node->tier >= n_tiers)
+			continue;
+		sums[node->tier].total_bytes += node->total_bytes;
+		sums[node->tier].free_bytes += room->free_bytes;
+		sums[node->tier].room_bytes += room_bytes(report, node);
+		append(sums[node->tier].nodes, json_integer(node->nid), ok);
+	}
+	for (int i = 0; i < n_tiers; i++) {
+		json_t *object = json_object();
+
+		put(object, "tier", json_integer(i), ok);
+		put(object, "fast", json_boolean(nodeset_intersects(&topology->tiers[i].nodes, &topology->top)), ok);
+		put(object, "nodes", sums[i].nodes, ok);
+		put(object, "total_bytes", unsigned_number(sums[i].total_bytes), ok);
+		put(object, "free_bytes", unsigned_number(sums[i].free_bytes), ok);
+		put(object, "room_bytes", unsigned_number(sums[i].room_bytes), ok);
+		append(tiers, object, ok);
+	}
+	put(doc, "nodes", nodes, ok);
+	put(doc, "tiers", tiers, ok);
+	put(doc, "tiers_origin", text(topology ? origin_name[topology->origin] : ""), ok);
+	put(doc, "observe_only", json_boolean(topology && topology->observe_only), ok);
+	put(doc, "advice", text(topology ? topology->advice : ""), ok);
+}
+
+static uint64_t count(const struct report *report, enum stat_id id)
+{
+	return report->stats ? stats_sum(report->stats, id) : 0;
+}
+
+static void put_counters(json_t *doc, const struct report *report, bool *ok)
+{
+	json_t *counters = json_object();
+
+	for (int i = 0; i < STAT_MAX; i++)
+		put(counters, stat_info[i].name, unsigned_number(count(report, (enum stat_id)i)), ok);
+	put(doc, "counters", counters, ok);
+	put(doc, "promoted_pages", unsigned_number(count(report, STAT_PROMOTED_PAGES)), ok);
+	put(doc, "promoted_bytes", unsigned_number(count(report, STAT_PROMOTED_BYTES)), ok);
+	put(doc, "demoted_bytes", unsigned_number(count(report, STAT_DEMOTED_BYTES)), ok);
+}
+
+static json_t *make_moves(const struct report *report, bool *ok)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < report->n_moves; i++) {
+		json_t *object = json_object();
+
+		put(object, "from", json_integer(report->moves[i].from_nid), ok);
+		put(object, "to", json_integer(report->moves[i].to_nid), ok);
+		put(object, "result", text(report->moves[i].result), ok);
+		put(object, "pages", unsigned_number(report->moves[i].pages), ok);
+		append(array, object, ok);
+	}
+	return array;
+}
+
+static json_t *make_migrators(const struct report *report, bool *ok)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < report->n_migrators; i++) {
+		json_t *object = json_object();
+
+		put(object, "nid", json_integer(report->migrators[i].nid), ok);
+		put(object, "limit", text(report->migrators[i].limit), ok);
+		append(array, object, ok);
+	}
+	return array;
+}
+
+static json_t *make_map(const struct report *report, bool *ok)
+{
+	const struct hotness_usage *usage = &report->usage;
+	json_t *object = json_object();
+
+	put(object, "bytes", unsigned_number(usage->bytes), ok);
+	put(object, "memory_max_bytes", unsigned_number(usage->memory_max_bytes), ok);
+	put(object, "sections", unsigned_number(usage->sections), ok);
+	put(object, "chunks", unsigned_number(usage->chunks), ok);
+	put(object, "records", unsigned_number(usage->records), ok);
+	put(object, "regions", unsigned_number(usage->regions), ok);
+	put(object, "owners", unsigned_number(report->owners), ok);
+	return object;
+}
+
+static json_t *make_kernel(const struct report *report, bool *ok)
+{
+	json_t *object = json_object();
+
+	put(object, "promotes", json_boolean(report->kernel_promotes), ok);
+	put(object, "promoted_pages", unsigned_number(report->kernel_promoted_pages), ok);
+	return object;
+}
+
+static char *dump(json_t *doc, bool ok)
+{
+	char *json = ok ? json_dumps(doc, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
+
+	json_decref(doc);
+	return json;
+}
+
+char *report_json(const struct report *report)
+{
+	json_t *doc = json_object();
+	bool ok = doc != NULL;
+
+	put(doc, "schema", json_integer(REPORT_SCHEMA), &ok);
+	put(doc, "version", text(PGHOTD_VERSION), &ok);
+	put(doc, "mode", text(report->mode), &ok);
+	put(doc, "state", text(report_state_name[report->state]), &ok);
+	put(doc, "limiting", text(report->limiting), &ok);
+	put(doc, "reason", text(report->reason), &ok);
+	put(doc, "uptime_ns", unsigned_number(report->uptime_ns), &ok);
+	put(doc, "pid", json_integer(report->pid), &ok);
+	put(doc, "sources", make_sources(report, &ok), &ok);
+	put_nodes_and_tiers(doc, report, &ok);
+	put_counters(doc, report, &ok);
+	put(doc, "left_alone", json_object(), &ok);
+	put(doc, "moves", make_moves(report, &ok), &ok);
+	put(doc, "migrators", make_migrators(report, &ok), &ok);
+	put(doc, "map", make_map(report, &ok), &ok);
+	put(doc, "kernel", make_kernel(report, &ok), &ok);
+	return dump(doc, ok);
+}
+
+static const char *const type_name[] = {
+	[OPTION_TYPE_INT] = "int",   [OPTION_TYPE_FLOAT] = "float", [OPTION_TYPE_BOOL] = "bool",
+	[OPTION_TYPE_ENUM] = "enum", [OPTION_TYPE_TEXT] = "text",   [OPTION_TYPE_LIST] = "list",
+};
+
+static json_t *option_value(const struct config *config, const struct option_info *option)
+{
+	const char *at = (const char *)config + option->offset;
+	char buf[CONFIG_LIST_MAX * (CONFIG_ITEM_MAX + 4)] = "";
+	int64_t integer;
+	double real;
+	bool boolean;
+
+	switch (option->type) {
+	case OPTION_TYPE_INT:
+		memcpy(&integer, at, sizeof(integer));
+		return json_integer(integer);
+	case OPTION_TYPE_FLOAT:
+		memcpy(&real, at, sizeof(real));
+		return json_real(real);
+	case OPTION_TYPE_BOOL:
+		memcpy(&boolean, at, sizeof(boolean));
+		return json_boolean(boolean);
+	case OPTION_TYPE_ENUM:
+	case OPTION_TYPE_TEXT:
+	case OPTION_TYPE_LIST:
+		break;
+	}
+	(void)config_get_text(config, option, buf, sizeof(buf));
+	return text(buf);
+}
+
+static json_t *option_choices(const char *choices, bool *ok)
+{
+	json_t *array = json_array();
+
+	while (*choices) {
+		size_t n = strcspn(choices, "|");
+
+		append(array, json_stringn(choices, n), ok);
+		choices += n + (choices[n] == '|');
+	}
+	return array;
+}
+
+char *report_options_json(const struct config *current, const struct config *file)
+{
+	json_t *doc = json_array();
+	struct config defaults;
+	bool ok = doc != NULL;
+
+	config_defaults(&defaults);
+	for (size_t i = 0; i < n_options; i++) {
+		const struct option_info *option = &option_info[i];
+		json_t *object = json_object();
+
+		put(object, "key", text(option->key), &ok);
+		put(object, "type", text(type_name[option->type]), &ok);
+		put(object, "unit", text(option->unit), &ok);
+		if (option->type == OPTION_TYPE_INT) {
+			put(object, "min", json_integer((json_int_t)option->min), &ok);
+			put(object, "max", json_integer((json_int_t)option->max), &ok);
+		} else if (option->type == OPTION_TYPE_FLOAT) {
+			put(object, "min", json_real(option->min), &ok);
+			put(object, "max", json_real(option->max), &ok);
+		} else if (option->type == OPTION_TYPE_ENUM) {
+			put(object, "choices", option_choices(option->choices, &ok), &ok);
+		}
+		put(object, "default", option_value(&defaults, option), &ok);
+		put(object, "value", option_value(current, option), &ok);
+		put(object, "origin",
+		    text(!config_same(current, file, option)        ? "tuned"
+			 : !config_same(current, &defaults, option) ? "file"
+								    : "default"),
+		    &ok);
+		put(object, "change", text(option->change == OPTION_LIVE ? "live" : "restart"), &ok);
+		put(object, "help", text(option->line), &ok);
+		append(doc, object, &ok);
+	}
+	return dump(doc, ok);
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A daemon without a data plane, for the tests of pghotctl: the real control socket, report and options over a machine
+ * that is made up. Prints "ready" when it listens. As a client it can also take up connections.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <systemd/sd-event.h>
+#include <unistd.h>
+
+#include "bus.h"
+#include "config.h"
+#include "log.h"
+#include "report.h"
+#include "stats.h"
+
+static struct {
+	const char *socket, *group, *refuse_reload, *version;
+	enum report_state state;
+	bool garbage;
+	int hold;
+} arg = { .group = "", .state = STATE_PROMOTING };
+
+static struct config file, current;
+static struct stats *stats;
+static struct topology_room rooms[NODE_MAX];
+
+static struct topology *make_topology(void)
+{
+	static struct topology_node nodes[] = {
+		{ .nid = 0, .has_cpu = true, .has_memory = true, .tier = 0, .total_bytes = 96ULL << 30 },
+		{ .nid = 1, .has_memory = true, .tier = 1, .total_bytes = 256ULL << 30 },
+	};
+	static struct topology topology = { .n_nodes = 2, .nodes = nodes, .n_tiers = 2, .origin = TIERS_FROM_KERNEL };
+
+	nodeset_add(&topology.tiers[0].nodes, 0);
+	nodeset_add(&topology.tiers[1].nodes, 1);
+	nodeset_add(&topology.top, 0);
+	nodeset_add(&topology.lower, 1);
+	rooms[0] = (struct topology_room){ 20ULL << 30, 1 << 30, 1 << 30, 96ULL << 30 };
+	rooms[1] = (struct topology_room){ 2ULL << 30, 1 << 30, 1 << 30, 256ULL << 30 };
+	return &topology;
+}
+
+static char *status_json(void *ctx)
+{
+	const struct report_source source = { "hint_faults", "running", "", 4, 1000 };
+	struct report report = {
+		.state = arg.state,
+		.mode = current.mode == MODE_PROMOTE ? "promote" : "observe",
+		.limiting = "nothing: all that is hot is moved",
+		.reason = arg.state == STATE_DEGRADED ? "the source failed" : "",
+		.uptime_ns = 7200ULL * 1000000000,
+		.pid = (uint32_t)getpid(),
+		.sources = &source,
+		.n_sources = 1,
+		.topology = ctx,
+		.rooms = rooms,
+		.headroom_ratio = 0.03,
+		.stats = stats,
+	};
+
+	return arg.garbage ? strdup("[1, 2]") : report_json(&report);
+}
+
+static char *options_json(void *ctx)
+{
+	(void)ctx;
+	return report_options_json(&current, &file);
+}
+
+static int set_option(void *ctx, const struct bus_peer *peer, const char *key, const char *value, char *error)
+{
+	struct config next = current;
+	int r = config_set(&next, key, value, error);
+
+	(void)ctx;
+	if (r < 0)
+		return r;
+	if (option_find(key)->change == OPTION_RESTART) {
+		snprintf(error, BUS_ERROR_MAX, "%s takes effect at the start only", key);
+		return -EBUSY;
+	}
+	current = next;
+	log_notice("uid %u, %s, set %s to %s", peer->uid, peer->comm, key, value);
+	return 0;
+}
+
+static int reload(void *ctx, const struct bus_peer *peer, char **ret_note, char *error)
+{
+	(void)ctx, (void)peer;
+	if (arg.refuse_reload) {
+		snprintf(error, BUS_ERROR_MAX, "%s", arg.refuse_reload);
+		return -EINVAL;
+	}
+	*ret_note = strdup(memcmp(&current, &file, sizeof(file)) ? "mode: tuned value reverted\n" : "");
+	current = file;
+	return 0;
+}
+
+static int serve(void)
+{
+	struct bus_ops ops = { status_json, options_json, set_option, reload, arg.version };
+	struct bus_server *server = NULL;
+	sd_event *event = NULL;
+	sigset_t set;
+	int r;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	config_defaults(&file);
+	if (arg.state == STATE_PROMOTING)
+		file.mode = MODE_PROMOTE;
+	current = file;
+	stats = stats_new();
+	r = sd_event_default(&event);
+	if (r >= 0)
+		r = sd_event_add_signal(event, NULL, SIGTERM, NULL, NULL);
+	if (r >= 0)
+		r = bus_server_new(event, arg.socket, arg.group, &ops, make_topology(), &server);
+	if (r < 0) {
+		fprintf(stderr, "fake_daemon: %s: %s\n", arg.socket, strerror(-r));
+		return 1;
+	}
+	puts("ready");
+	fflush(stdout);
+	r = sd_event_loop(event);
+	bus_server_free(server);
+	sd_event_unref(event);
+	stats_free(stats);
+	return r < 0;
+}
+
+/* Connect @arg.hold times, say nothing, stay until killed. */
+static int hold(void)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", arg.socket);
+	for (int i = 0; i < arg.hold; i++) {
+		int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+		if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
+			return 1;
+	}
+	puts("ready");
+	fflush(stdout);
+	for (;;)
+		pause();
+}
+
+static enum report_state state_by_name(const char *name)
+{
+	for (int i = 0; i < STATE_MAX; i++)
+		if (strcmp(report_state_name[i], name) == 0)
+			return (enum report_state)i;
+	fprintf(stderr, "fake_daemon: no state %s\n", name);
+	exit(64);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "socket", required_argument, NULL, 's' },        { "group", required_argument, NULL, 'g' },
+		{ "state", required_argument, NULL, 't' },         { "version", required_argument, NULL, 'v' },
+		{ "refuse-reload", required_argument, NULL, 'r' }, { "garbage", no_argument, NULL, 'x' },
+		{ "hold", required_argument, NULL, 'h' },          { 0 },
+	};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
+		switch (c) {
+		case 's':
+			arg.socket = optarg;
+			break;
+		case 'g':
+			arg.group = optarg;
+			break;
+		case 't':
+			arg.state = state_by_name(optarg);
+			break;
+		case 'v':
+			arg.version = optarg;
+			break;
+		case 'r':
+			arg.refuse_reload = optarg;
+			break;
+		case 'x':
+			arg.garbage = true;
+			break;
+		case 'h':
+			arg.hold = atoi(optarg);
+			break;
+		default:
+			return 64;
+		}
+	}
+	if (!arg.socket)
+		return 64;
+	log_init(LOG_TARGET_STDERR, LOG_INFO);
+	return arg.hold ? hold() : serve();
+}

@@ -1,0 +1,56 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# What pghotctl says without a daemon: help, version, wrong usage.
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+for help in --help -h help; do
+	expect 0 "$help" "$pghotctl" $help
+	empty err "$help goes to stdout"
+	narrow "$help"
+	has out "^Usage: pghotctl" "$help shows the usage"
+done
+for verb in status mode tune help; do
+	has out "^  $verb " "the help has $verb"
+done
+for verb in reload top heat explain events doctor pause resume metrics save; do
+	if grep -q "^  $verb\|--$verb" "$tmp/out"; then not_ok "the help has no $verb"; else ok "the help has no $verb"; fi
+done
+expect 0 "help --json" "$pghotctl" help --json
+is_json "help --json" '[v["name"] for v in d["verbs"]] == ["status", "mode", "tune", "help"]'
+
+expect 0 "--version" "$pghotctl" --version
+has out "^pghotctl [0-9]" "--version names program and version"
+expect 0 "-V --json" "$pghotctl" -V --json
+is_json "-V --json" 'd["version"]'
+
+for args in --foo -x nosuchverb "" "status extra" mode "mode fast" "mode observe promote" "tune a=1 b=2" "tune =1" \
+	--socket "help me"; do
+	# Word by word, but for the empty verb.
+	if [ -n "$args" ]; then
+		# shellcheck disable=SC2086
+		expect 64 "\"$args\"" "$pghotctl" $args
+	else
+		expect 64 "an empty verb" "$pghotctl" ""
+	fi
+	one_line "\"$args\""
+	has err "(try pghotctl --help)" "\"$args\" points to the help"
+	empty out "\"$args\" writes nothing to stdout"
+done
+
+for args in top heat "explain 1:0x1000" "events -f" doctor "pause --for=10m" resume metrics "tune a=1 --save" \
+	"tune --save a=1" "--socket /x --json top" "doctor --help"; do
+	# shellcheck disable=SC2086
+	expect 64 "\"$args\"" "$pghotctl" $args
+	one_line "\"$args\""
+	has err "is not in this version" "\"$args\" is not in this version"
+done
+
+if [ -w /dev/full ]; then
+	# shellcheck disable=SC2016 # the inner shell expands it
+	expect 1 "a full disk" sh -c '"$0" --help >/dev/full' "$pghotctl"
+	has err "cannot write the answer" "a full disk is told"
+else
+	skip "a full disk" "there is no /dev/full"
+fi
+finish
