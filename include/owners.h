@@ -30,20 +30,27 @@ struct owner {
 	char comm[16];
 	_Atomic uint32_t state;   /* enum owner_state; relaxed: a late reader costs one failed move, which is counted */
 	_Atomic uint64_t regions; /* gauge, relaxed */
-	_Atomic uint64_t hot_bytes; /* promoted so far, relaxed */
+	_Atomic uint64_t hot_bytes; /* promoted so far, or noted while observing; relaxed */
+	uint64_t logged_bytes;      /* main thread only: how much of hot_bytes the journal was told */
 };
 
 struct owners;
 
-/* @proc: the root that has proc/. @self_pid: never an owner. NULL: out of memory. */
+/* At most so many at a time; they take 120 bytes each, which is not part of memory_max_mib. */
+#define OWNERS_MAX (1U << 20)
+
+/* @proc: the root that has proc/; its descriptor is borrowed. @self_pid: never an owner. NULL: out of memory. */
 struct owners *owners_new(const struct fsroot *proc, uint32_t self_pid);
+/* After hotness_free() and the end of all threads that use it. Accepts NULL. */
 void owners_free(struct owners *owners);
+
+uint32_t owners_self_pid(const struct owners *owners); /* any thread */
 
 /*
  * The owner of @pid, inserted when new. Inside an RCU read section. A pid that was looked up is found without a system
- * call; a new one costs one read of /proc/PID/stat; one that has no process is remembered for a second, so that its
- * late samples cost nothing. Returns 0, -ESRCH (ended), -EPERM (a kernel thread, or pghotd itself), -ENOMEM. Collector
- * threads.
+ * call; a new one costs one read of /proc/PID/stat; one that has no process is remembered for a second (of @now_ns), so
+ * that its late samples cost nothing. Returns 0, -ESRCH (ended, or a zombie), -EPERM (a kernel thread, or pghotd
+ * itself), -ENOMEM (of memory, descriptors or slots). Collector threads.
  */
 int owners_get(struct owners *owners, uint32_t pid, uint64_t now_ns, struct owner **ret);
 
@@ -52,8 +59,9 @@ struct owner *owners_at(const struct owners *owners, uint32_t slot);
 
 /*
  * true when the process is still the one that was seen: reads /proc/PID/stat again. Marks the owner gone if not.
+ * When it can't be told (no descriptor, no memory) it is false for now, and nothing is marked.
  * The mover asks before each call: nothing trusts a pid twice. @pid and @start_ticks are copies, so no read section is
- * held.
+ * held. Any registered thread.
  */
 bool owners_check(struct owners *owners, uint32_t slot, uint32_t pid, uint64_t start_ticks);
 
@@ -69,6 +77,7 @@ size_t owners_sweep(struct owners *owners, size_t max);
  */
 size_t owners_reap(struct owners *owners);
 
+/* Those that are not forgotten yet. Any thread. */
 size_t owners_count(const struct owners *owners);
 
 /* Call @fn for each owner until it returns non-zero, which is returned. Inside an RCU read section. */

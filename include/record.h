@@ -8,7 +8,7 @@
  * 31 ready
  *
  * Both are handled as a uint32_t here. Times wrap: a record older than the time field can say looks fresh again, so the
- * janitor removes records before they reach that age. 0 is "no record".
+ * section map marks records that have passed half of the range, and the janitor removes them. 0 is "no record".
  * Source: mm/pghot-default.c, mm/pghot-precise.c of the posted series; the kernel counts in jiffies, here it is always
  * ms.
  */
@@ -21,6 +21,11 @@ enum record_layout { RECORD_PRECISE, RECORD_COMPACT };
 
 #define RECORD_PRECISE_WINDOW_MAX_MS 16383
 #define RECORD_COMPACT_WINDOW_MAX_MS 3968
+#define RECORD_PRECISE_FREQ_MAX      7
+#define RECORD_COMPACT_FREQ_MAX      3
+/* Where the time fields wrap. */
+#define RECORD_PRECISE_RANGE_MS 16384
+#define RECORD_COMPACT_RANGE_MS 4096
 #define RECORD_RESERVED_BITS \
 	0x78000000u /* of the precise layout; the section map uses them, never stored by a source */
 
@@ -33,13 +38,27 @@ struct record_rule {
 
 /*
  * @old after an access at @now_ns by a CPU whose target is @nid (0..1023; ignored by compact): outside the window the
- * frequency starts again at 1 and ready is cleared, inside it goes up; at the threshold ready is set.
+ * frequency starts again at 1 and ready is cleared, inside it goes up; at the threshold ready is set. Reserved bits of
+ * @old are dropped. Never 0.
  */
 uint32_t record_access(const struct record_rule *rule, uint32_t old, int nid, uint64_t now_ns);
 
 bool record_ready(enum record_layout layout, uint32_t record);
+/* @record without its ready bit. */
+uint32_t record_unready(enum record_layout layout, uint32_t record);
 uint32_t record_freq(enum record_layout layout, uint32_t record);
 /* Target node; -1 for the compact layout. */
 int record_nid(enum record_layout layout, uint32_t record);
 /* Time since the last access in ms, modulo the time field; resolution 128 ms for compact. */
 uint32_t record_age_ms(enum record_layout layout, uint32_t record, uint64_t now_ns);
+
+static inline uint32_t record_range_ms(enum record_layout layout)
+{
+	return layout == RECORD_COMPACT ? RECORD_COMPACT_RANGE_MS : RECORD_PRECISE_RANGE_MS;
+}
+
+/* What the time field can tell apart. */
+static inline uint32_t record_grain_ms(enum record_layout layout)
+{
+	return layout == RECORD_COMPACT ? 128 : 1;
+}

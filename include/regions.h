@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * regions: 2 MiB of one owner's address space each, keyed by (owner slot, address >> 21). The primary truth about heat.
+ *
+ * Writer      of a region's fields: the collector of its shard (see hotness_shard()); state and link: the janitor
+ * Readers     any thread in an RCU read section, through regions_find() or a slot from a back-reference
+ * Protection  fields are relaxed atomics; the pool and the hash of a shard change under the shard's lock, which the
+ *             collector takes for the first sample of a region and the janitor for a removal, never for a hit
+ * Order       K1 release(key) after the other fields pairs with K2 acquire(key): whoever sees the key sees a region
+ *             that was set up; B1 release(bucket) pairs with B2 acquire(bucket): a found slot has its key;
+ *             T1 release(table) pairs with T2 acquire(table): a found table is filled
+ *
+ * A region lives in a slot of its shard's pool: reserved address space, taken page by page, so a slot number is small
+ * enough for a back-reference (23 bits; with the page 32), and is looked at without a lock. The hash has slot numbers
+ * with 9 bits of the key beside them: a miss touches no region. It grows by a copy, the old one is retired.
+ *
+ * Removal has four steps, because a collector may hold the region and a word of the section map may name its slot:
+ * regions_unlink() (no new lookup finds it), a grace period (no collector holds it), the section map is swept of words
+ * that name it, a grace period (no migrator holds such a word), regions_release() (the slot is free).
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "clock.h"
+#include "sample.h"
+
+#define REGION_EPOCH_NS     NSEC_PER_SEC
+#define REGION_EPOCHS       3 /* the current one and two before */
+#define REGION_SLOT_BITS    23
+#define REGION_PAGE_BITS    9
+#define REGION_INLINE_PAGES 8
+#define REGION_NODE_LAST    63 /* bit of nodes that stands for this node and all above */
+#define REGION_TICK_SHIFT   24 /* times are kept in steps of 2^24 ns, 17 ms; 31 bits of them are 1.1 years */
+#define REGION_OWNER_MAX    ((1U << 28) - 2)
+#define REGION_ADDR_MAX     (1ULL << 57) /* five-level page tables */
+
+/* A back-reference: region slot and page within the region. */
+#define REGION_BACKREF(slot, page) ((uint32_t)(slot) << REGION_PAGE_BITS | (uint32_t)(page))
+#define REGION_SLOT_OF(backref)    ((backref) >> REGION_PAGE_BITS)
+#define REGION_PAGE_OF(backref)    ((backref) & (REGION_PAGES - 1))
+
+enum region_state {
+	REGION_LIVE,
+	/* On its way out, and why. */
+	REGION_COLD,
+	REGION_OWNER_GONE,
+	REGION_EVICTED,
+	REGION_STATES,
+};
+
+/* What the mapping is made of, as the last sample said. */
+enum region_mapping {
+	REGION_BASE_PAGES,
+	REGION_HUGE_2M, /* one entry, page 0 */
+	REGION_HUGE_1G, /* a part of one: still one entry, page 0, for each 2 MiB of it */
+};
+
+/* Pages seen, once there are more than REGION_INLINE_PAGES. */
+struct region_seen {
+	_Atomic uint64_t bits[REGION_PAGES / 64];
+};
+
+struct region {
+	_Atomic uint64_t key;   /* (owner slot + 1) << 36 | address >> 21; 0: free */
+	_Atomic uint64_t heat;  /* 16 bits each, from bit 0: counts of the current epoch and of two before; epoch */
+	_Atomic uint64_t nodes; /* that its pages were seen on */
+	_Atomic(struct region_seen *) seen;
+	_Atomic uint16_t page[REGION_INLINE_PAGES]; /* pages seen, the first n_seen, as long as there is no bitmap */
+	/*
+	 * Reserved for the decision of a policy that promotes whole regions: what is to be done with it, set once by
+	 * compare-and-swap by the migrator of the node that holds most of it, read by those of the others. 0: none.
+	 */
+	_Atomic uint32_t decision;
+	_Atomic uint32_t last_tick; /* last access; relaxed, only grows */
+	uint32_t link;              /* the janitor's list of what it removes */
+	_Atomic uint16_t n_seen;    /* distinct pages */
+	_Atomic uint8_t mapping;    /* enum region_mapping */
+	_Atomic uint8_t state;      /* enum region_state; relaxed: a late reader costs one record */
+};
+
+_Static_assert(sizeof(struct region) == 64, "one cache line");
+
+struct regions;
+struct tablemem;
+struct retire;
+
+/* @shards 1..64. NULL: out of memory. Old hash tables go to @retire. */
+struct regions *regions_new(struct tablemem *mem, struct retire *retire, unsigned int shards);
+/* No reader may be left. Accepts NULL. */
+void regions_free(struct regions *regions);
+
+/* The region, or NULL. @ret_slot may be NULL. In an RCU read section; any thread. */
+struct region *regions_find(const struct regions *regions, unsigned int shard, uint32_t owner_slot, uint64_t addr,
+			    uint32_t *ret_slot);
+
+/*
+ * Ask the cache for what regions_find() and region_see() will read, in three steps with other work between them: the
+ * bucket, the region, its bitmap. A hint: it may be wrong, and reads nothing but what is safe to read. In an RCU read
+ * section; any thread.
+ */
+void regions_prefetch(const struct regions *regions, unsigned int shard, uint32_t owner_slot, uint64_t addr,
+		      unsigned int step);
+
+/*
+ * A new region, after regions_find() has found none: NULL when there is no memory, or no slot. Collector of @shard; a
+ * lock, an allocation at times. @owner_slot at most REGION_OWNER_MAX, @addr below REGION_ADDR_MAX.
+ */
+struct region *regions_add(struct regions *regions, unsigned int shard, uint32_t owner_slot, uint64_t addr,
+			   uint64_t now_ns, uint32_t *ret_slot);
+
+/* By slot, whatever is in it (key 0: nothing). In an RCU read section. */
+struct region *regions_at(const struct regions *regions, uint32_t slot);
+
+/* Note @page (0..511) as seen: 1 for the first time, 0 later, -ENOMEM. The region's collector. */
+int region_see(struct tablemem *mem, struct region *region, unsigned int page);
+
+/* An access at @now_ns on node @nid (-1: not known): the region lives on. The region's collector. */
+void region_touch(struct region *region, uint64_t now_ns, int nid, enum region_mapping mapping);
+
+/* The access is evidence: count it in its epoch. One of an epoch too long past is dropped. After region_touch(). */
+void region_count(struct region *region, uint64_t now_ns);
+
+/* Accesses counted in the epoch of @now_ns and the ones before it. Any thread. */
+void region_counts(const struct region *region, uint64_t now_ns, uint16_t ret[REGION_EPOCHS]);
+/* Whether @page was seen. Any thread; while the collector works, a moment's view. */
+bool region_has_seen(const struct region *region, unsigned int page);
+/* Time since the last access in ns, in steps of 17 ms, never below 0. Any thread. */
+uint64_t region_idle_ns(const struct region *region, uint64_t now_ns);
+
+static inline uint32_t region_owner_slot(uint64_t key)
+{
+	return (uint32_t)(key >> 36) - 1;
+}
+
+static inline uint64_t region_addr(uint64_t key)
+{
+	return (key & ((UINT64_C(1) << 36) - 1)) << REGION_SHIFT;
+}
+
+/* Live regions, a moment's view. Any thread. */
+size_t regions_count(const struct regions *regions);
+/* Slots of one shard, as many as it can ever have. */
+size_t regions_capacity(const struct regions *regions);
+/* true when a shard ran out of slots since the last call. Janitor. */
+bool regions_was_full(struct regions *regions);
+
+/* Call @fn for each region that is not on its way out. @fn may unlink it. Janitor. */
+void regions_for_each(struct regions *regions, void (*fn)(void *ctx, uint32_t slot, struct region *region), void *ctx);
+
+/* Step 1 of a removal: out of the hash, for the reason @state. Janitor. */
+void regions_unlink(struct regions *regions, uint32_t slot, enum region_state state);
+/* Make hashes smaller that many removals left too large. Janitor. */
+void regions_tidy(struct regions *regions);
+/* The last step: free the slot, and its page when that is empty. Janitor, after the second grace period. */
+void regions_release(struct regions *regions, uint32_t slot);
