@@ -2,6 +2,13 @@
 /*
  * migrator: one for each lower-tier node. A pass scans the marked sections of its node, asks policy, budget and room,
  * copies what may move into a plan, leaves the RCU section, and acts: one process, one target to a call.
+ *
+ * Budget and room of a target are shared out beforehand: each migrator that may promote to it has an equal part of its
+ * rate and of its room, so that together they keep to both without a word between them.
+ *
+ * A page that the kernel found busy is put back as ready, and tried again for as long as its last access is less than a
+ * window ago. What failed in another way has lost its record and must become hot again: trying it each pass would
+ * cost a call each time for what mostly can't move at all.
  */
 #pragma once
 
@@ -45,6 +52,8 @@ enum migrator_limit {
 	LIMIT_NO_ROOM,
 	LIMIT_NO_TARGET,
 	LIMIT_GUESSED_TIERS,
+	LIMIT_REFUSED, /* the kernel moved none of them */
+	LIMIT_SPEED,   /* the pass was over before all was moved */
 	LIMIT_MAX,
 };
 
@@ -60,9 +69,10 @@ struct migrator_pass_result {
 };
 
 /*
- * One pass at @now_ns. Blocks while pages move. In mode observe, or on guessed tiers, the same path is walked up to the
- * call, and what would have moved is counted, each record once. Returns 0 or -errno (-ENOMEM, or /proc/zoneinfo
- * unreadable: nothing was moved). Its own thread, registered with rcu, outside a read section.
+ * One pass at @now_ns. Blocks while pages move; begins no round of scan and calls once it has lasted a
+ * promote.scan_sleep_ms, so that its thread shows signs of life. In mode observe, or on guessed tiers, the same path is
+ * walked up to the call, and what would have moved is counted, each record once. Returns 0 or -errno (-ENOMEM, or
+ * /proc/zoneinfo unreadable: nothing was moved). Its own thread, registered with rcu, outside a read section.
  */
 int migrator_pass(struct migrator *migrator, const struct config *config, uint64_t now_ns,
 		  struct migrator_pass_result *ret);

@@ -9,13 +9,21 @@
  */
 #pragma once
 
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define MOVER_BATCH_MAX        1024
 #define MOVER_STATUS_UNWRITTEN INT32_MIN
+/*
+ * A call ends at the first batch with a page that wouldn't move, and what stood behind it was never tried. That rest is
+ * tried again, up to this many calls for one mover_move(): each costs a drain of all CPUs' LRU caches.
+ */
+#define MOVER_CALLS_MAX 8
 
 struct clock;
+struct nodeset;
 struct stats_slot;
 
 /* How pages are moved: the kernel, a dry run, or a model. Called by migrator threads; may block as long as the kernel
@@ -59,7 +67,9 @@ struct mover_page {
 /* Matrix of outcomes, in base pages. Writer: its migrator; relaxed reads by report. */
 struct mover_outcomes;
 
-struct mover_outcomes *mover_outcomes_new(void);
+#define MOVER_PAIRS_MAX 256 /* pairs of nodes; what is beyond counts under (-1, -1) */
+
+struct mover_outcomes *mover_outcomes_new(void); /* NULL: no memory */
 void mover_outcomes_free(struct mover_outcomes *outcomes);
 /* Call @fn for each non-zero cell. Any thread. */
 void mover_outcomes_for_each(const struct mover_outcomes *outcomes,
@@ -72,6 +82,8 @@ struct mover {
 	const struct clock *clock;
 	struct stats_slot *stats;
 	struct mover_outcomes *outcomes;
+	const struct nodeset *fast; /* pages found there stay where they are and count as MOVER_ALREADY; may be NULL */
+	const _Atomic bool *stop;   /* relaxed; true: start no move call any more; may be NULL */
 };
 
 struct mover_summary {
@@ -81,9 +93,17 @@ struct mover_summary {
 };
 
 /*
- * Move @pages (1..MOVER_BATCH_MAX, no address twice) of @pid to @nid and set each result. Counts every outcome once.
- * Returns 0 when the call was made (whatever came of each page), -ESRCH (process gone), -EPERM (not allowed), -EINVAL
- * (arguments). Migrator threads, outside any RCU read section.
+ * Move @pages (1..MOVER_BATCH_MAX, no address twice, no two addresses of one folio) of @pid to @nid and set each
+ * result. Counts every outcome once. Returns 0 when each page was dealt with (whatever came of it), -ESRCH (process
+ * gone; some may have moved before), -EPERM (not allowed), -EINVAL (arguments) or -EINTR (told to stop before the first
+ * call): after these two nothing was done or counted and no result is set. Migrator threads, outside any RCU read
+ * section.
+ *
+ * MOVER_OK is a page that the query before the call saw elsewhere and that is on @nid after it. MOVER_BUSY is also what
+ * was left untried after MOVER_CALLS_MAX calls.
  */
 int mover_move(const struct mover *mover, uint32_t pid, int nid, struct mover_page *pages, size_t n,
 	       struct mover_summary *ret);
+
+/* Set @result for pages for which no call is made, and count it. Does not block. Migrator threads. */
+void mover_account(const struct mover *mover, int nid, struct mover_page *pages, size_t n, enum mover_result result);

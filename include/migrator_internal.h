@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* migrator_internal: what the two halves of a migrator share: migrator_scan.c decides, migrator.c acts. */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "hotness.h"
+#include "migrator.h"
+#include "mover.h"
+#include "nodeset.h"
+#include "plan.h"
+#include "policy.h"
+#include "tokens.h"
+#include "topology.h"
+
+/* One for each node that pages may go to. */
+struct migrator_target {
+	struct tokens tokens;
+	struct policy_page policy;
+	bool started; /* tokens are */
+
+	/* Of the pass. */
+	struct policy_target now; /* free_bytes: less what is planned */
+	uint64_t room_bytes;      /* what may be planned still */
+	bool closed;              /* the kernel found no memory there */
+};
+
+struct migrator {
+	struct migrator_params params;
+	struct mover_outcomes *outcomes;
+	struct plan *plan;
+	struct migrator_target *targets; /* by nid */
+	struct topology_room *rooms;     /* by nid */
+	enum record_layout layout;
+	uint64_t surveyed_ns; /* what was touched before has been counted as a candidate */
+	bool warned_denied;
+	_Atomic uint32_t limit; /* relaxed, both: a moment's view for status */
+	_Atomic uint64_t in_call_since_ns;
+};
+
+/* What was granted to the candidate that decide() said yes to, until taken() is called for it. */
+struct migrator_grant {
+	struct migrator_target *target; /* NULL: none */
+	int nid;
+	uint64_t bytes;
+};
+
+/* One pass on its way. */
+struct migrator_pass_state {
+	struct migrator *m;
+	const struct config *config;
+	const struct topology *topology;
+	const struct topology_node *node;
+	struct mover mover;
+	struct nodeset fast; /* where a page may be found meanwhile, and stays */
+	uint64_t start_ns;
+	uint64_t scanned_ns; /* when the last scan began */
+	bool observing;
+	bool survey;
+	size_t survey_left;
+	struct migrator_grant grant;
+
+	/* What was met. */
+	bool hot, below, refused, no_tokens, no_room, no_target, plan_full, out_of_time;
+	uint64_t moved_bytes, moved_pages;
+};
+
+/* Where pages of this node may go, how much fits there, and how much may go. 0, or -errno: no room can be read. */
+int migrator_scan_start(struct migrator_pass_state *p);
+
+/*
+ * One scan: fill the plan, take tokens and room for what is in it. @p->plan_full says that there is more; otherwise all
+ * was seen, or nothing more can move now. The migrator's thread, outside a read section.
+ */
+void migrator_scan(struct migrator_pass_state *p);

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "clock.h"
+#include "config.h"
+#include "log.h"
+#include "migrator_internal.h"
+#include "owners.h"
+#include "rcu.h"
+#include "sample.h"
+#include "stats.h"
+
+/* A bound on the rounds of a pass that doesn't hang on the clock; 64 of them are 2 GiB. */
+#define ROUNDS_MAX 64
+
+#define PUT_BACK_NS NSEC_PER_SEC
+
+/*
+ * A scan that can move nothing more stops. Once a second it goes on, to see how much hotter the node is than the
+ * budget: that is what the policy's threshold adapts to. The bound keeps such a look at a few ms; it is enough to see a
+ * demand 10% over the rate up to rates of 2.5 GiB/s.
+ */
+#define SURVEY_NS    NSEC_PER_SEC
+#define SURVEY_LOOKS 65536
+
+const char *const migrator_limit_text[LIMIT_MAX] = {
+	[LIMIT_NOTHING_HOT] = "nothing hot on the slow node",
+	[LIMIT_NONE] = "nothing: all that is hot is moved",
+	[LIMIT_OBSERVING] = "mode is \"observe\"",
+	[LIMIT_RATE] = "promote.rate_mib_per_sec",
+	[LIMIT_NO_ROOM] = "no room on the faster nodes",
+	[LIMIT_NO_TARGET] = "no faster node to promote to",
+	[LIMIT_GUESSED_TIERS] = "the tiers are guessed: name them in tiers = (...)",
+	[LIMIT_REFUSED] = "the kernel moved none of the pages: see the move_ counters",
+	[LIMIT_SPEED] = "the time that moving takes",
+};
+
+struct migrator *migrator_new(const struct migrator_params *params)
+{
+	struct migrator *m = calloc(1, sizeof(*m));
+
+	assert(params->parts > 0 && params->part < params->parts);
+	if (!m)
+		return NULL;
+	m->params = *params;
+	m->layout = hotness_layout(params->hotness);
+	m->outcomes = mover_outcomes_new();
+	m->plan = plan_new();
+	m->targets = calloc(NODE_MAX, sizeof(*m->targets));
+	m->rooms = calloc(NODE_MAX, sizeof(*m->rooms));
+	if (!m->outcomes || !m->plan || !m->targets || !m->rooms) {
+		migrator_free(m);
+		return NULL;
+	}
+	return m;
+}
+
+void migrator_free(struct migrator *m)
+{
+	if (!m)
+		return;
+	mover_outcomes_free(m->outcomes);
+	plan_free(m->plan);
+	free(m->targets);
+	free(m->rooms);
+	free(m);
+}
+
+enum migrator_limit migrator_last_limit(const struct migrator *m)
+{
+	return (enum migrator_limit)atomic_load_explicit(&m->limit, memory_order_relaxed);
+}
+
+uint64_t migrator_in_call_since_ns(const struct migrator *m)
+{
+	return atomic_load_explicit(&m->in_call_since_ns, memory_order_relaxed);
+}
+
+const struct mover_outcomes *migrator_outcomes(const struct migrator *m)
+{
+	return m->outcomes;
+}
+
+int migrator_nid(const struct migrator *m)
+{
+	return m->params.nid;
+}
+
+static bool stopped(const struct migrator *m)
+{
+	return m->params.stop && atomic_load_explicit(m->params.stop, memory_order_relaxed);
+}
+
+/* @bytes of a plan that did not move. */
+static void refund(struct migrator_target *t, uint64_t bytes)
+{
+	tokens_put(&t->tokens, bytes);
+	t->room_bytes += bytes;
+	t->now.free_bytes += bytes;
+}
+
+/* Candidates of a batch, and as the mover wants them. */
+struct work {
+	struct plan_batch batch;
+	struct migrator_target *target;
+	size_t n;
+	uint64_t bytes;
+	const struct hotness_candidate *candidate[MOVER_BATCH_MAX];
+	struct mover_page page[MOVER_BATCH_MAX];
+};
+
+static void prepare(struct migrator_pass_state *p, size_t i, struct work *w)
+{
+	plan_batch(p->m->plan, i, &w->batch);
+	w->target = &p->m->targets[w->batch.nid];
+	w->n = plan_batch_candidates(p->m->plan, i, w->candidate, MOVER_BATCH_MAX);
+	assert(w->n == w->batch.candidates);
+	w->bytes = (uint64_t)w->batch.pages * PAGE_SIZE_BYTES;
+	for (size_t k = 0; k < w->n; k++)
+		w->page[k] = (struct mover_page){
+			.addr = w->candidate[k]->addr,
+			.bytes = w->candidate[k]->page_bytes,
+			.from_nid = p->m->params.nid,
+		};
+}
+
+/* After a call that took this long, a record's time may soon wrap: it is let go, see hotness_put_back(). */
+static void put_back(struct migrator_pass_state *p, const struct hotness_candidate *candidate)
+{
+	if (clock_now_ns(p->m->params.clock) - p->scanned_ns < PUT_BACK_NS)
+		hotness_put_back(p->m->params.hotness, candidate);
+}
+
+static void put_back_all(struct migrator_pass_state *p, struct work *w)
+{
+	for (size_t k = 0; k < w->n; k++)
+		put_back(p, w->candidate[k]);
+	refund(w->target, w->bytes);
+}
+
+static bool owner_is_gone(const struct migrator_pass_state *p, const struct plan_batch *batch)
+{
+	const struct owner *owner;
+	bool gone;
+
+	rcu_enter();
+	owner = owners_at(p->m->params.owners, batch->owner_slot);
+	gone = !owner || owner->pid != batch->pid || owner->start_ticks != batch->start_ticks ||
+	       atomic_load_explicit(&owner->state, memory_order_relaxed) == OWNER_GONE; /* see owners.h */
+	rcu_leave();
+	return gone;
+}
+
+static void credit_owner(struct migrator_pass_state *p, const struct plan_batch *batch, uint64_t bytes)
+{
+	struct owner *owner;
+
+	rcu_enter();
+	owner = owners_at(p->m->params.owners, batch->owner_slot);
+	if (owner && owner->pid == batch->pid && owner->start_ticks == batch->start_ticks)
+		atomic_fetch_add_explicit(&owner->hot_bytes, bytes, memory_order_relaxed); /* a gauge */
+	rcu_leave();
+}
+
+static void look_at_results(struct migrator_pass_state *p, struct work *w, const struct mover_summary *sum)
+{
+	struct stats_slot *stats = p->m->params.stats;
+
+	for (size_t k = 0; k < w->n; k++) {
+		switch (w->page[k].result) {
+		case MOVER_BUSY:
+			put_back(p, w->candidate[k]);
+			p->refused = true;
+			break;
+		case MOVER_NO_MEMORY:
+			w->target->closed = true;
+			p->no_room = true;
+			break;
+		case MOVER_SHARED:
+		case MOVER_NOT_MIGRATABLE:
+		case MOVER_CPUSET:
+		case MOVER_DENIED:
+		case MOVER_FAILED:
+			p->refused = true;
+			break;
+		default:
+			break;
+		}
+	}
+	refund(w->target, w->bytes - sum->moved_bytes);
+	if (sum->moved_pages == 0)
+		return;
+	p->moved_pages += sum->moved_pages;
+	p->moved_bytes += sum->moved_bytes;
+	stats_add(stats, STAT_PROMOTED_PAGES, sum->moved_pages);
+	stats_add(stats, STAT_PROMOTED_BYTES, sum->moved_bytes);
+	credit_owner(p, &w->batch, sum->moved_bytes);
+}
+
+/* One batch, outside the read section. */
+static void act(struct migrator_pass_state *p, struct work *w)
+{
+	struct migrator *m = p->m;
+	struct mover_summary sum = { 0 };
+	int r;
+
+	if (stopped(m) || w->target->closed) {
+		p->no_room = p->no_room || w->target->closed;
+		put_back_all(p, w);
+		return;
+	}
+	/* Between the sample and now the process may have ended, and its pid may be another's. */
+	if (!owners_check(m->params.owners, w->batch.owner_slot, w->batch.pid, w->batch.start_ticks)) {
+		if (!owner_is_gone(p, &w->batch)) {
+			put_back_all(p, w); /* it couldn't be told */
+			return;
+		}
+		if (!p->observing)
+			mover_account(&p->mover, w->batch.nid, w->page, w->n, MOVER_GONE);
+		refund(w->target, w->bytes);
+		return;
+	}
+	if (p->observing) {
+		stats_add(m->params.stats, STAT_WOULD_PROMOTE_PAGES, w->batch.pages);
+		stats_add(m->params.stats, STAT_WOULD_PROMOTE_BYTES, w->bytes);
+		credit_owner(p, &w->batch, w->bytes);
+		return;
+	}
+
+	atomic_store_explicit(&m->in_call_since_ns, clock_now_ns(m->params.clock), memory_order_relaxed);
+	r = mover_move(&p->mover, w->batch.pid, w->batch.nid, w->page, w->n, &sum);
+	atomic_store_explicit(&m->in_call_since_ns, 0, memory_order_relaxed);
+	assert(r != -EINVAL);
+	if (r == -EINTR) {
+		put_back_all(p, w);
+		return;
+	}
+	if (r == -ESRCH)
+		owners_mark_gone(m->params.owners, w->batch.owner_slot);
+	if (r == -EPERM && !m->warned_denied) {
+		m->warned_denied = true;
+		log_warning("process %u: move_pages() is not permitted; its pages stay where they are. "
+			    "pghotd needs CAP_SYS_PTRACE",
+			    w->batch.pid);
+	}
+	look_at_results(p, w, &sum);
+}
+
+static bool time_is_up(const struct migrator_pass_state *p)
+{
+	return clock_now_ns(p->m->params.clock) - p->start_ns >=
+	       (uint64_t)p->config->promote_scan_sleep_ms * NSEC_PER_MSEC;
+}
+
+static void run(struct migrator_pass_state *p)
+{
+	struct work work; /* about 40 KiB */
+	struct migrator *m = p->m;
+	size_t batch_pages = (size_t)p->config->promote_batch_pages;
+
+	if (batch_pages > MOVER_BATCH_MAX)
+		batch_pages = MOVER_BATCH_MAX;
+	for (int round = 0; !stopped(m); round++) {
+		if (round == ROUNDS_MAX || (round > 0 && time_is_up(p))) {
+			p->out_of_time = true;
+			return;
+		}
+		plan_reset(m->plan, batch_pages);
+		p->plan_full = false;
+		p->scanned_ns = clock_now_ns(m->params.clock);
+		migrator_scan(p);
+		for (size_t i = 0; i < plan_batches(m->plan); i++) {
+			prepare(p, i, &work);
+			act(p, &work);
+		}
+		/* A scan that ended by itself has seen everything, or nothing more can move now. */
+		if (!p->plan_full)
+			return;
+	}
+}
+
+static enum migrator_limit what_held_it_back(const struct migrator_pass_state *p)
+{
+	if (p->config->mode == MODE_OBSERVE)
+		return LIMIT_OBSERVING;
+	if (p->topology->observe_only)
+		return LIMIT_GUESSED_TIERS;
+	if (!p->hot)
+		return LIMIT_NOTHING_HOT;
+	if (p->no_target)
+		return LIMIT_NO_TARGET;
+	if (p->no_room)
+		return LIMIT_NO_ROOM;
+	if (p->no_tokens || p->below)
+		return LIMIT_RATE;
+	if (p->out_of_time)
+		return LIMIT_SPEED;
+	if (p->refused && p->moved_bytes == 0)
+		return LIMIT_REFUSED;
+	return LIMIT_NONE;
+}
+
+static int pass_in(struct migrator_pass_state *p)
+{
+	struct migrator *m = p->m;
+	int r;
+
+	p->node = topology_node(p->topology, m->params.nid);
+	if (!p->node || p->node->n_targets == 0) {
+		atomic_store_explicit(&m->limit, LIMIT_NO_TARGET, memory_order_relaxed);
+		return 0;
+	}
+	r = migrator_scan_start(p);
+	if (r < 0)
+		return r;
+	p->observing = p->config->mode == MODE_OBSERVE || p->topology->observe_only;
+	p->survey = p->start_ns - m->surveyed_ns >= SURVEY_NS;
+	p->survey_left = SURVEY_LOOKS;
+	p->mover = (struct mover){
+		.ops = m->params.mover_ops,
+		.ctx = m->params.mover_ctx,
+		.clock = m->params.clock,
+		.stats = m->params.stats,
+		.outcomes = m->outcomes,
+		.fast = &p->fast,
+		.stop = m->params.stop,
+	};
+	run(p);
+	if (p->survey)
+		m->surveyed_ns = p->start_ns;
+	if (p->no_tokens)
+		stats_inc(m->params.stats, STAT_RATE_LIMITED);
+	if (p->no_room)
+		stats_inc(m->params.stats, STAT_NO_ROOM);
+	atomic_store_explicit(&m->limit, what_held_it_back(p), memory_order_relaxed);
+	return 0;
+}
+
+int migrator_pass(struct migrator *m, const struct config *config, uint64_t now_ns, struct migrator_pass_result *ret)
+{
+	struct migrator_pass_state pass = { .m = m, .config = config, .start_ns = now_ns };
+	struct topology *topology = topology_store_get(m->params.topology);
+	int r;
+
+	pass.topology = topology;
+	r = pass_in(&pass);
+	topology_unref(topology);
+	*ret = (struct migrator_pass_result){
+		.moved_pages = pass.moved_pages,
+		.moved_bytes = pass.moved_bytes,
+		.limit = migrator_last_limit(m),
+	};
+	return r;
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <assert.h>
+#include <errno.h>
+
+#include "clock.h"
+#include "config.h"
+#include "migrator_internal.h"
+#include "rcu.h"
+#include "record.h"
+#include "sample.h"
+#include "stats.h"
+
+static uint64_t max_u64(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Among how many migrators a target's rate and room are shared out: those of each slow node that has it as a target. */
+static uint64_t sharers(const struct migrator_pass_state *p, int target_nid)
+{
+	uint64_t nodes = 0;
+
+	nodeset_for_each (nid, &p->topology->lower) {
+		const struct topology_node *node = topology_node(p->topology, nid);
+
+		for (int i = 0; node && i < node->n_targets; i++)
+			nodes += node->targets[i] == target_nid;
+	}
+	return max_u64(nodes, 1) * p->m->params.parts;
+}
+
+static void start_target(struct migrator_pass_state *p, int nid)
+{
+	const struct config *config = p->config;
+	const struct topology_room *room = &p->m->rooms[nid];
+	const struct topology_node *node = topology_node(p->topology, nid);
+	struct migrator_target *t = &p->m->targets[nid];
+	uint64_t share = sharers(p, nid);
+	uint64_t rate = ((uint64_t)config->promote_rate_mib_per_sec << 20) / share;
+	uint64_t burst = max_u64(rate / 1000 * (uint64_t)config->promote_burst_ms, PAGE_SIZE_BYTES);
+	uint64_t total = node && node->total_bytes ? node->total_bytes : room->present_bytes;
+	uint64_t keep = (uint64_t)((double)total * config->promote_headroom_percent / 100.0);
+
+	keep = max_u64(keep, max_u64(room->promo_bytes, room->high_bytes));
+	t->now = (struct policy_target){
+		.free_bytes = room->free_bytes,
+		.promo_bytes = room->promo_bytes,
+		.present_bytes = room->present_bytes,
+		.rate_bytes_per_sec = rate,
+	};
+	t->room_bytes = room->free_bytes > keep ? (room->free_bytes - keep) / share : 0;
+	t->closed = false;
+	if (!t->started)
+		tokens_init(&t->tokens, rate, burst, p->start_ns);
+	else if (t->tokens.rate_bytes_per_sec != rate || t->tokens.burst_bytes != burst)
+		tokens_set(&t->tokens, rate, burst, p->start_ns);
+	t->started = true;
+}
+
+/* Where pages of this node may go, and how much fits. */
+int migrator_scan_start(struct migrator_pass_state *p)
+{
+	struct nodeset targets = { 0 };
+	int r;
+
+	for (int i = 0; i < p->node->n_targets; i++)
+		nodeset_add(&targets, p->node->targets[i]);
+	r = topology_read_rooms(&p->m->params.root, &targets, p->m->rooms);
+	if (r < 0)
+		return r;
+	nodeset_for_each (nid, &targets)
+		start_target(p, nid);
+	p->fast = targets;
+	nodeset_or(&p->fast, &p->topology->top);
+	return 0;
+}
+
+static bool has_room(const struct migrator_target *t, uint64_t bytes)
+{
+	return !t->closed && t->room_bytes >= bytes;
+}
+
+/* The node that the page should go to: the configured one, else the one that its record names, else the nearest. */
+static int wanted_nid(const struct migrator_pass_state *p, const struct hotness_candidate *c)
+{
+	int nid = (int)p->config->target_nid;
+
+	if (nid < 0)
+		nid = record_nid(p->m->layout, c->record);
+	for (int i = 0; i < p->node->n_targets; i++)
+		if (p->node->targets[i] == nid)
+			return nid;
+	return p->config->target_nid >= 0 ? -1 : p->node->targets[0];
+}
+
+/* That one if @bytes fit there, or else the first that they fit on; -1: none. A configured target has no stand-in. */
+static int nid_with_room(const struct migrator_pass_state *p, int wanted, uint64_t bytes)
+{
+	if (has_room(&p->m->targets[wanted], bytes))
+		return wanted;
+	for (int i = 0; p->config->target_nid < 0 && i < p->node->n_targets; i++)
+		if (has_room(&p->m->targets[p->node->targets[i]], bytes))
+			return p->node->targets[i];
+	return -1;
+}
+
+/* true while some target could take a page of some size. */
+static bool anything_goes(const struct migrator_pass_state *p, uint64_t now_ns)
+{
+	for (int i = 0; i < p->node->n_targets; i++) {
+		struct migrator_target *t = &p->m->targets[p->node->targets[i]];
+
+		if (p->config->target_nid >= 0 && p->config->target_nid != p->node->targets[i])
+			continue;
+		if (has_room(t, PAGE_SIZE_BYTES) && tokens_available(&t->tokens, now_ns) > 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Time since the last access. An access that another CPU's clock puts a little after ours would look a whole turn of
+ * the time field old: that is now.
+ */
+static uint32_t age_ms(const struct migrator *m, uint32_t record, uint64_t now_ns)
+{
+	uint32_t turn = m->layout == RECORD_COMPACT ? 4096 : 16384;
+	uint32_t slack = m->layout == RECORD_COMPACT ? 128 : 8;
+	uint32_t age = record_age_ms(m->layout, record, now_ns);
+
+	return age >= turn - slack ? 0 : age;
+}
+
+/* Each access is one candidate, however often its record is met while it waits. */
+static bool is_new_candidate(const struct migrator *m, uint32_t age, uint64_t now_ns)
+{
+	uint32_t resolution = m->layout == RECORD_COMPACT ? 128 : 1;
+	uint64_t since_ms = (now_ns - m->surveyed_ns) / NSEC_PER_MSEC;
+
+	return age <= since_ms + resolution;
+}
+
+/* A page of 1 GiB: it would move whole, whatever the budget, and hardly ever finds a free one on the target. */
+static void leave_alone(struct migrator_pass_state *p, const struct hotness_candidate *c, int target_nid)
+{
+	struct mover_page page = { .addr = c->addr, .bytes = REGION_BYTES, .from_nid = p->m->params.nid };
+
+	mover_account(&p->mover, target_nid, &page, 1, MOVER_NOT_MIGRATABLE);
+}
+
+/* The grant was not used: somebody changed the record before it could be taken. */
+static void take_grant_back(struct migrator_pass_state *p)
+{
+	if (p->grant.target)
+		tokens_put(&p->grant.target->tokens, p->grant.bytes);
+	p->grant.target = NULL;
+}
+
+/* Nothing can be done for this one now. */
+static enum hotness_verdict leave(struct migrator_pass_state *p, uint64_t now_ns)
+{
+	if (p->survey && p->survey_left > 0) {
+		p->survey_left--;
+		return HOTNESS_KEEP;
+	}
+	return anything_goes(p, now_ns) ? HOTNESS_KEEP : HOTNESS_STOP;
+}
+
+static enum hotness_verdict decide(void *ctx, const struct hotness_candidate *c)
+{
+	struct migrator_pass_state *p = ctx;
+	struct migrator *m = p->m;
+	uint64_t now_ns = clock_now_ns(m->params.clock), pages = c->page_bytes / PAGE_SIZE_BYTES;
+	uint32_t age = age_ms(m, c->record, now_ns);
+	int wanted = wanted_nid(p, c), nid;
+	bool room, tokens, counts;
+	struct migrator_target *t;
+
+	take_grant_back(p);
+	if (wanted < 0) {
+		p->hot = p->no_target = true;
+		return HOTNESS_STOP;
+	}
+	if (c->page_bytes > REGION_BYTES) {
+		leave_alone(p, c, wanted);
+		return HOTNESS_DROP;
+	}
+	nid = nid_with_room(p, wanted, c->page_bytes);
+	room = nid >= 0;
+	t = &m->targets[room ? nid : wanted];
+	tokens = tokens_available(&t->tokens, now_ns) > 0;
+	if (room && tokens) {
+		switch (plan_check(m->plan, c, nid)) {
+		case 0:
+			break;
+		case -EEXIST: /* an old record of the same page, which is on its way */
+			return HOTNESS_DROP;
+		case -EBUSY:
+			return HOTNESS_KEEP;
+		default:
+			p->plan_full = true;
+			return HOTNESS_STOP;
+		}
+	}
+
+	counts = is_new_candidate(m, age, now_ns) && ((room && tokens) || p->survey);
+	switch (policy_page_decide(&t->policy, &t->now, (uint32_t)p->config->promote_freq_window_ms, age,
+				   counts ? pages : 0, now_ns)) {
+	case POLICY_TOO_OLD:
+		stats_inc(m->params.stats, STAT_TOO_OLD);
+		return HOTNESS_DROP;
+	case POLICY_BELOW_THRESHOLD:
+		if (counts)
+			stats_add(m->params.stats, STAT_CANDIDATES, pages);
+		stats_inc(m->params.stats, STAT_BELOW_THRESHOLD);
+		p->hot = p->below = true;
+		return HOTNESS_DROP;
+	case POLICY_MOVE:
+		break;
+	}
+	if (counts)
+		stats_add(m->params.stats, STAT_CANDIDATES, pages);
+	p->hot = true;
+	if (!room || !tokens) {
+		p->no_room = p->no_room || !room;
+		p->no_tokens = p->no_tokens || (room && !tokens);
+		return leave(p, now_ns);
+	}
+	tokens_take(&t->tokens, c->page_bytes, now_ns);
+	p->grant = (struct migrator_grant){ .target = t, .nid = nid, .bytes = c->page_bytes };
+	return p->observing ? HOTNESS_NOTE : HOTNESS_TAKE;
+}
+
+static void taken(void *ctx, const struct hotness_candidate *c)
+{
+	struct migrator_pass_state *p = ctx;
+	struct migrator_target *t = p->grant.target;
+	int r;
+
+	assert(t && p->grant.bytes == c->page_bytes);
+	p->grant.target = NULL;
+	t->room_bytes -= c->page_bytes;
+	t->now.free_bytes -= c->page_bytes;
+	r = plan_add(p->m->plan, c, p->grant.nid);
+	assert(r == 0);
+	(void)r;
+}
+
+void migrator_scan(struct migrator_pass_state *p)
+{
+	struct migrator *m = p->m;
+	struct hotness_visitor visitor = { .decide = decide, .taken = taken, .ctx = p, .observing = p->observing };
+	struct hotness_scan_result result;
+
+	rcu_enter();
+	hotness_scan(m->params.hotness, p->topology, m->params.nid, m->params.part, m->params.parts, &visitor, &result);
+	rcu_leave();
+	take_grant_back(p);
+	stats_add(m->params.stats, STAT_STALE_BACKREF, result.stale);
+}
