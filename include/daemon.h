@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * daemon: wires the data plane and the control plane; the daemon*.c files are the only ones that see both. Everything
+ * here runs on the main thread.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <systemd/sd-event.h>
+
+#include "bus.h"
+#include "config.h"
+#include "fsroot.h"
+#include "privops.h"
+#include "promoter.h"
+#include "report.h"
+#include "source.h"
+#include "stats.h"
+#include "topology.h"
+
+/* Exit statuses, part of the contract with users (sysexits.h where it has one). */
+enum daemon_exit {
+	EXIT_OK = 0,
+	EXIT_FAILED = 1,
+	EXIT_BAD_USAGE = 64,
+	EXIT_CANNOT_WORK = 69, /* not on this machine */
+	EXIT_NO_PERMISSION = 77,
+	EXIT_BAD_CONFIG = 78,
+};
+
+#define DAEMON_OVERRIDES_MAX 32
+
+/* What the command line says. Pointers live as long as argv. */
+struct daemon_options {
+	const char *config_path;
+	bool config_named; /* by -c: then it must exist */
+	const char *root_path;
+	const char *socket_path; /* NULL: no control socket */
+	const char *saved_path;
+	struct {
+		const char *key, *value; /* --mode and --set, in order; over the file, also after a reload */
+	} overrides[DAEMON_OVERRIDES_MAX];
+	size_t n_overrides;
+	bool observe_only;   /* the first minute: whatever the file says, change nothing and move nothing */
+	uint64_t run_for_ns; /* 0: until told to stop */
+};
+
+enum source_state {
+	SOURCE_CLOSED, /* not tried yet, or between two tries */
+	SOURCE_RUNNING,
+	SOURCE_DEGRADED,
+	SOURCE_FAILED, /* tried again each minute */
+};
+
+/*
+ * Owner: the main thread. config, topology and stats are published from here to the data plane's threads through their
+ * stores.
+ */
+struct daemon {
+	struct daemon_options options;
+	sd_event *event;
+	struct fsroot root;
+	struct privops privops;
+
+	struct config file;    /* as last read, overrides applied: what tuned values are compared with */
+	struct config current; /* what is published */
+	struct config_store *config;
+	struct topology *topology; /* what is published */
+	struct topology_store *topologies;
+	struct stats *stats;
+	struct stats_slot *stats_slot; /* main's own */
+
+	struct dataplane *dataplane; /* NULL until there is a slow tier */
+	struct source source;
+	enum source_state source_state;
+	char source_why[SOURCE_WHY_MAX];
+	uint64_t source_retry_ns;
+
+	struct promoter promoter;
+	bool kernel_promotes;
+	struct bus_server *bus;
+	int uevent_fd; /* -1: none; topology is polled instead */
+	sd_event_source *topology_timer;
+	uint64_t topology_read_ns;
+
+	enum report_state state;
+	char reason[CONFIG_ERROR_MAX]; /* why degraded or waiting, "" else */
+	uint64_t started_ns;
+	uint64_t owners_logged_ns;
+	bool waiting_said;
+	bool stopping;
+	int exit_status;
+};
+
+/* Run until told to stop. Returns an exit status. Everything that has to be said was logged. */
+int daemon_run(const struct daemon_options *options);
+
+/* Called at the end of a bounded run with the last report, before anything is torn down. */
+typedef void (*daemon_report_fn)(const struct report *report, const struct daemon *daemon);
+int daemon_run_and_report(const struct daemon_options *options, daemon_report_fn report);
+
+/*
+ * Read the file and lay the overrides over it. 0, or -errno with the line in @error. A missing file that wasn't named
+ * is the defaults.
+ */
+int daemon_load_config(const struct daemon_options *options, struct config *ret, char *error);
+
+/*
+ * Topology of the machine under the configuration's tiers and target. As topology_read(). @allow_missing: a node that
+ * the configuration names may be absent, since CXL memory is often onlined after boot; a person who is waiting for an
+ * answer is told instead.
+ */
+int daemon_read_topology(const struct fsroot *root, const struct config *config, bool allow_missing,
+			 struct topology **ret, char *error, size_t error_size);
+
+/* daemon_source.c */
+
+/* Could any configured source work? 0, or the -errno of the most telling refusal, with its line in @why. */
+int daemon_probe_sources(struct daemon *daemon, const struct config *config, char *why);
+/* Open the first that works and hand its rings to the readers. 0 or -errno with daemon->source_why. */
+int daemon_open_source(struct daemon *daemon);
+void daemon_close_source(struct daemon *daemon);
+/* Each second: checks, retries, state. */
+void daemon_check_source(struct daemon *daemon, uint64_t now_ns);
+/* @online: a CPU came, else it is going or gone. */
+void daemon_cpu_changed(struct daemon *daemon, int cpu, bool online);
+
+/* daemon_control.c */
+extern const struct bus_ops daemon_bus_ops;
+/* Read the file again and publish it, whole, or keep everything. @who is for the log. 0 or -errno with @error. */
+int daemon_reload(struct daemon *daemon, const char *who, char **ret_note, char *error);
+/* Fill a report and hand it to @fn; it is valid during the call only. */
+void daemon_with_report(struct daemon *daemon, void (*fn)(void *ctx, const struct report *report), void *ctx);
+
+/* daemon_events.c */
+
+/* Signals, timers and the kernel's events into the main loop. 0 or -errno. */
+int daemon_set_up_events(struct daemon *daemon);
+
+/* daemon.c, for the other daemon files */
+
+/* Work out what state the daemon is in, and log a change of it. */
+void daemon_update_state(struct daemon *daemon);
+
+/* Publish @config; takes what isn't read at each step to the data plane and reads topology again where it matters. 0 or
+ * -errno with @error. */
+int daemon_apply_config(struct daemon *daemon, const struct config *config, char *error);
+/* Read topology again and follow it: migrators, and the data plane if a slow tier came. */
+void daemon_follow_topology(struct daemon *daemon);

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * dataplane: the threads and queues from mapped rings to moved pages. Each thread is a loop round one stage's step.
+ *
+ *     rings - readers (one per node with CPUs) - queues - collectors - hotness - migrators (one per lower node) -
+ * kernel janitor
+ *
+ * Owner   the main thread: every function here is its own, unless it says otherwise.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct clock;
+struct config_store;
+struct dataplane;
+struct fsroot;
+struct hotness_usage;
+struct mover_ops;
+struct owner;
+struct source_ring;
+struct stats;
+struct topology;
+struct topology_store;
+
+struct dataplane_params {
+	const struct config_store *config;
+	const struct topology_store *topology;
+	struct stats *stats;
+	const struct fsroot *root;
+	const struct clock *clock;
+	const struct mover_ops *mover_ops;
+	void *mover_ctx;
+};
+
+/*
+ * Build everything for the current topology and configuration, and start the threads. 0 or -errno, with nothing left
+ * running; logs what could not be had.
+ */
+int dataplane_start(const struct dataplane_params *params, struct dataplane **ret);
+
+/*
+ * Tell all threads to stop: no migrator starts another call after this. Then wait up to @timeout_ns and free
+ * everything. Returns 0, or -ETIMEDOUT when a thread is still inside a call into the kernel: it is named in the log,
+ * and its memory is left to the end of the process.
+ */
+void dataplane_request_stop(struct dataplane *dp);
+int dataplane_stop(struct dataplane *dp, uint64_t timeout_ns);
+
+/* Give a ring to the reader of its CPU's node; take it back, drained. */
+int dataplane_add_ring(struct dataplane *dp, struct source_ring *ring);
+void dataplane_remove_ring(struct dataplane *dp, struct source_ring *ring);
+
+/* Start migrators for slow nodes that are new, stop those of nodes that are none any more. 0 or -errno (logged). */
+int dataplane_follow_topology(struct dataplane *dp);
+
+/* After the configuration changed: what isn't read at each step. */
+void dataplane_follow_config(struct dataplane *dp);
+
+/* true when every thread has moved on since the last call: what the watchdog is fed by. */
+bool dataplane_moves_on(struct dataplane *dp);
+
+/* For the report. */
+void dataplane_usage(const struct dataplane *dp, struct hotness_usage *ret, size_t *ret_owners);
+
+struct dataplane_migrator {
+	int nid;
+	const char *limit;         /* in plain words */
+	bool holds_back;           /* something ready was not moved */
+	uint64_t in_call_since_ns; /* 0: not in one */
+};
+
+/* The migrators, up to @max; returns how many. */
+size_t dataplane_migrators(const struct dataplane *dp, struct dataplane_migrator *ret, size_t max);
+
+void dataplane_outcomes(const struct dataplane *dp,
+			void (*fn)(void *ctx, int from_nid, int to_nid, const char *result, uint64_t pages), void *ctx);
+
+/* Call @fn for each known process, inside a read section: it must not block. */
+void dataplane_owners(const struct dataplane *dp, int (*fn)(void *ctx, struct owner *owner), void *ctx);

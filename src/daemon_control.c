@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
+
+#include "clock.h"
+#include "daemon.h"
+#include "dataplane.h"
+#include "log.h"
+
+#define MIGRATORS_SHOWN 256
+/* A list of all its items as text; see config_get_text(). */
+#define VALUE_MAX_BYTES 2048
+#define MOVES_SHOWN     1024
+
+static const char *source_state_name(enum source_state state)
+{
+	switch (state) {
+	case SOURCE_RUNNING:
+		return "running";
+	case SOURCE_DEGRADED:
+		return "degraded";
+	case SOURCE_FAILED:
+		return "failed";
+	case SOURCE_CLOSED:
+		break;
+	}
+	return "unused";
+}
+
+struct moves {
+	struct report_move list[MOVES_SHOWN];
+	size_t n;
+};
+
+/* Several migrators of one node share a cell. */
+static void add_move(void *ctx, int from_nid, int to_nid, const char *result, uint64_t pages)
+{
+	struct moves *moves = ctx;
+
+	for (size_t i = 0; i < moves->n; i++) {
+		struct report_move *m = &moves->list[i];
+
+		if (m->from_nid == from_nid && m->to_nid == to_nid && strcmp(m->result, result) == 0) {
+			m->pages += pages;
+			return;
+		}
+	}
+	if (moves->n < MOVES_SHOWN)
+		moves->list[moves->n++] = (struct report_move){ from_nid, to_nid, result, pages };
+}
+
+static size_t list_sources(const struct daemon *daemon, struct report_source *ret, size_t max)
+{
+	size_t n = 0;
+
+	for (const struct source_ops *const *ops = source_table; *ops && n < max; ops++) {
+		bool open = daemon->source.ops == *ops;
+		bool failed = !daemon->source.ops && daemon->source_state == SOURCE_FAILED;
+
+		ret[n++] = (struct report_source){
+			.name = (*ops)->name,
+			.state = open || failed ? source_state_name(daemon->source_state) : "unused",
+			.why = open || failed ? daemon->source_why : "",
+			.cpus = open ? daemon->source.n_rings : 0,
+			.samples = stats_sum(daemon->stats,
+					     (*ops)->id == SAMPLE_SOURCE_HINT_FAULTS ? STAT_HINTFAULTS : STAT_HWHINTS),
+		};
+	}
+	return n;
+}
+
+/* What holds promotion back right now, most general first. */
+static const char *limiting(const struct daemon *daemon, const struct dataplane_migrator *migrators, size_t n)
+{
+	if (!daemon->topology || nodeset_is_empty(&daemon->topology->lower))
+		return "there is no slow memory tier";
+	if (daemon->source_state == SOURCE_FAILED)
+		return "no source of samples works";
+	for (size_t i = 0; i < n; i++)
+		if (migrators[i].holds_back)
+			return migrators[i].limit;
+	return n ? migrators[0].limit : "";
+}
+
+void daemon_with_report(struct daemon *daemon, void (*fn)(void *ctx, const struct report *report), void *ctx)
+{
+	static struct topology_room rooms[NODE_MAX];
+	static struct moves moves;
+	static struct report_migrator shown[MIGRATORS_SHOWN];
+	static struct dataplane_migrator migrators[MIGRATORS_SHOWN];
+	struct report_source sources[SAMPLE_SOURCE_MAX];
+	struct nodeset nodes;
+	struct report report = {
+		.state = daemon->state,
+		.mode = daemon->current.mode == MODE_PROMOTE ? "promote" : "observe",
+		.reason = daemon->reason,
+		.uptime_ns = clock_now_ns(&clock_monotonic) - daemon->started_ns,
+		.pid = (uint32_t)getpid(),
+		.sources = sources,
+		.topology = daemon->topology,
+		.rooms = rooms,
+		.headroom_ratio = daemon->current.promote_headroom_percent / 100,
+		.stats = daemon->stats,
+		.moves = moves.list,
+		.migrators = shown,
+		.kernel_promotes = daemon->kernel_promotes,
+		.kernel_promoted_pages = daemon->promoter.promoted_pages,
+	};
+	size_t n_migrators = 0;
+
+	report.n_sources = list_sources(daemon, sources, SAMPLE_SOURCE_MAX);
+	moves.n = 0;
+	if (daemon->dataplane) {
+		dataplane_usage(daemon->dataplane, &report.usage, &report.owners);
+		n_migrators = dataplane_migrators(daemon->dataplane, migrators, MIGRATORS_SHOWN);
+		dataplane_outcomes(daemon->dataplane, add_move, &moves);
+	}
+	report.n_moves = moves.n;
+	for (size_t i = 0; i < n_migrators; i++)
+		shown[i] = (struct report_migrator){ .nid = migrators[i].nid, .limit = migrators[i].limit };
+	report.n_migrators = n_migrators;
+	report.limiting = limiting(daemon, migrators, n_migrators);
+
+	memset(rooms, 0, sizeof(rooms));
+	nodeset_clear(&nodes);
+	for (size_t i = 0; daemon->topology && i < daemon->topology->n_nodes; i++)
+		nodeset_add(&nodes, daemon->topology->nodes[i].nid);
+	/* A status without free memory still says the rest, and 0 free is what it then shows. */
+	(void)topology_read_rooms(&daemon->root, &nodes, rooms);
+	fn(ctx, &report);
+}
+
+static void make_json(void *ctx, const struct report *report)
+{
+	char **ret = ctx;
+
+	*ret = report_json(report);
+}
+
+static char *op_status_json(void *ctx)
+{
+	char *json = NULL;
+
+	daemon_with_report(ctx, make_json, &json);
+	return json;
+}
+
+static char *op_options_json(void *ctx)
+{
+	struct daemon *daemon = ctx;
+
+	return report_options_json(&daemon->current, &daemon->file);
+}
+
+static int op_set_option(void *ctx, const struct bus_peer *peer, const char *key, const char *value, char *error)
+{
+	struct daemon *daemon = ctx;
+	const struct option_info *option = option_find(key);
+	char from[VALUE_MAX_BYTES] = "", to[VALUE_MAX_BYTES] = "", uid[16], pid[16];
+	struct config next = daemon->current;
+	int r;
+
+	r = config_set(&next, key, value, error);
+	if (r < 0)
+		return r;
+	if (option->change == OPTION_RESTART) {
+		snprintf(error, BUS_ERROR_MAX,
+			 "%s takes effect at the start only: set it in %s, then systemctl restart pghotd", option->key,
+			 daemon->options.config_path);
+		return -EBUSY;
+	}
+	(void)config_get_text(&daemon->current, option, from, sizeof(from));
+	(void)config_get_text(&next, option, to, sizeof(to));
+	r = daemon_apply_config(daemon, &next, error);
+	if (r < 0)
+		return r;
+	snprintf(uid, sizeof(uid), "%u", peer->uid);
+	snprintf(pid, sizeof(pid), "%d", peer->pid);
+	log_fields(LOG_NOTICE,
+		   (const struct log_field[]){ { "PGHOT_PEER_UID", uid },
+					       { "PGHOT_PEER_PID", pid },
+					       { "PGHOT_OPTION", option->key },
+					       { "PGHOT_FROM", from },
+					       { "PGHOT_TO", to } },
+		   5, "uid %s (pid %s, %s) changed %s from %s to %s", uid, pid, peer->comm, option->key, from, to);
+	return 0;
+}
+
+static int op_reload(void *ctx, const struct bus_peer *peer, char **ret_note, char *error)
+{
+	char who[64];
+
+	snprintf(who, sizeof(who), "uid %u (pid %d, %s)", peer->uid, peer->pid, peer->comm);
+	return daemon_reload(ctx, who, ret_note, error);
+}
+
+const struct bus_ops daemon_bus_ops = {
+	.status_json = op_status_json,
+	.options_json = op_options_json,
+	.set_option = op_set_option,
+	.reload = op_reload,
+};
+
+/*
+ * What a reload says beside "done": tuned values that the file takes back, and options that wait for a restart. Those
+ * keep their running value in
+ * @next, so that what is shown as current is what runs.
+ */
+static char *compare_options(struct daemon *daemon, struct config *next)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return NULL;
+	for (size_t i = 0; i < n_options; i++) {
+		const struct option_info *option = &option_info[i];
+		char was[VALUE_MAX_BYTES] = "", now[VALUE_MAX_BYTES] = "";
+
+		if (config_same(&daemon->current, next, option))
+			continue;
+		(void)config_get_text(&daemon->current, option, was, sizeof(was));
+		(void)config_get_text(next, option, now, sizeof(now));
+		if (option->change == OPTION_RESTART) {
+			fprintf(out, "%s stays %s until a restart (the file says %s)\n", option->key, was, now);
+			memcpy((char *)next + option->offset, (const char *)&daemon->current + option->offset,
+			       option->size);
+		} else if (!config_same(&daemon->current, &daemon->file, option)) {
+			fprintf(out, "%s: tuned value %s reverted to %s\n", option->key, was, now);
+		} else {
+			fprintf(out, "%s: %s to %s\n", option->key, was, now);
+		}
+	}
+	if (fclose(out) != 0) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}
+
+int daemon_reload(struct daemon *daemon, const char *who, char **ret_note, char *error)
+{
+	struct config file, next;
+	char *note = NULL;
+	int r;
+
+	sd_notify(0, "RELOADING=1");
+	r = daemon_load_config(&daemon->options, &file, error);
+	if (r == 0) {
+		next = file;
+		note = compare_options(daemon, &next);
+		r = daemon_apply_config(daemon, &next, error);
+	}
+	sd_notify(0, "READY=1");
+	if (r < 0) {
+		log_error("reload asked for by %s is refused, the running configuration stays: %s", who, error);
+		free(note);
+		return r;
+	}
+	daemon->file = file;
+	log_notice("configuration read again, asked for by %s%s%s", who, note && *note ? ": " : "", note ? note : "");
+	if (ret_note)
+		*ret_note = note;
+	else
+		free(note);
+	return 0;
+}

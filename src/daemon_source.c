@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "clock.h"
+#include "daemon.h"
+#include "dataplane.h"
+#include "log.h"
+
+#define RETRY_NS (60 * NSEC_PER_SEC)
+
+static bool source_wanted(const struct config *config, const struct source_ops *ops)
+{
+	for (int i = 0; i < config->sources.n; i++)
+		if (strcmp(config->sources.item[i], "auto") == 0 || strcmp(config->sources.item[i], ops->name) == 0)
+			return true;
+	return false;
+}
+
+/* No permission tells a person more than "not there"; both tell more than nothing. */
+static int telling(int old, int r)
+{
+	if (old == 0 || r == -EACCES)
+		return r;
+	return old;
+}
+
+int daemon_probe_sources(struct daemon *daemon, const struct config *config, char *why)
+{
+	struct source_env env = {
+		.privops = &daemon->privops,
+		.root = &daemon->root,
+		.config = config,
+		.topology = daemon->topology,
+	};
+	char one[SOURCE_WHY_MAX];
+	int result = 0;
+
+	snprintf(why, SOURCE_WHY_MAX, "no source is configured");
+	for (const struct source_ops *const *ops = source_table; *ops; ops++) {
+		int r, before = result;
+
+		if (!source_wanted(config, *ops))
+			continue;
+		one[0] = '\0';
+		r = (*ops)->probe(&env, one);
+		if (r == 0)
+			return 0;
+		result = telling(result, r);
+		if (result != before)
+			snprintf(why, SOURCE_WHY_MAX, "%s", one);
+	}
+	return result ? result : -ENOENT;
+}
+
+static void let_go_of_rings(struct daemon *daemon)
+{
+	for (size_t i = 0; i < daemon->source.n_rings; i++)
+		if (daemon->source.rings[i].ring)
+			dataplane_remove_ring(daemon->dataplane, &daemon->source.rings[i]);
+}
+
+static int hand_over_rings(struct daemon *daemon)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < daemon->source.n_rings && r == 0; i++)
+		if (daemon->source.rings[i].ring)
+			r = dataplane_add_ring(daemon->dataplane, &daemon->source.rings[i]);
+	return r;
+}
+
+static int open_one(struct daemon *daemon, const struct source_ops *ops)
+{
+	struct source *source = &daemon->source;
+	int r;
+
+	*source = (struct source){
+		.ops = ops,
+		.env = {
+			.privops = &daemon->privops,
+			.root = &daemon->root,
+			.config = &daemon->current,
+			.topology = daemon->topology,
+		},
+	};
+	r = ops->probe(&source->env, source->why);
+	if (r == 0)
+		r = ops->open(source);
+	if (r == 0) {
+		r = hand_over_rings(daemon);
+		if (r == 0)
+			r = ops->enable(source, true);
+		if (r < 0) {
+			snprintf(source->why, sizeof(source->why), "cannot start reading its events: %s", strerror(-r));
+			let_go_of_rings(daemon);
+		}
+	}
+	if (r < 0) {
+		snprintf(daemon->source_why, sizeof(daemon->source_why), "%s", source->why);
+		ops->close(source);
+		source->ops = NULL;
+	}
+	return r;
+}
+
+int daemon_open_source(struct daemon *daemon)
+{
+	char why[SOURCE_WHY_MAX] = "no source is configured";
+	int result = 0;
+
+	for (const struct source_ops *const *ops = source_table; *ops; ops++) {
+		int r, before = result;
+
+		if (!source_wanted(&daemon->current, *ops))
+			continue;
+		r = open_one(daemon, *ops);
+		if (r == 0) {
+			daemon->source_state = SOURCE_RUNNING;
+			snprintf(daemon->source_why, sizeof(daemon->source_why), "%s", daemon->source.why);
+			log_info("source %s: running on %zu CPUs%s%s", (*ops)->name, daemon->source.n_rings,
+				 daemon->source.why[0] ? "; " : "", daemon->source.why);
+			return 0;
+		}
+		result = telling(result, r);
+		if (result != before)
+			snprintf(why, sizeof(why), "%s", daemon->source_why);
+	}
+	snprintf(daemon->source_why, sizeof(daemon->source_why), "%s", why);
+	daemon->source_state = SOURCE_FAILED;
+	return result ? result : -ENOENT;
+}
+
+void daemon_close_source(struct daemon *daemon)
+{
+	if (!daemon->source.ops)
+		return;
+	daemon->source.ops->enable(&daemon->source, false);
+	let_go_of_rings(daemon);
+	daemon->source.ops->close(&daemon->source);
+	daemon->source.ops = NULL;
+	daemon->source_state = SOURCE_CLOSED;
+}
+
+void daemon_check_source(struct daemon *daemon, uint64_t now_ns)
+{
+	enum source_state before = daemon->source_state;
+	int r;
+
+	if (!daemon->dataplane)
+		return;
+	if (!daemon->source.ops) {
+		if (now_ns < daemon->source_retry_ns)
+			return;
+		daemon->source_retry_ns = now_ns + RETRY_NS;
+		daemon_open_source(daemon);
+		return;
+	}
+	r = daemon->source.ops->check(&daemon->source);
+	snprintf(daemon->source_why, sizeof(daemon->source_why), "%s", daemon->source.why);
+	daemon->source_state = r < 0 ? SOURCE_FAILED : r > 0 ? SOURCE_DEGRADED : SOURCE_RUNNING;
+	if (daemon->source_state != before) {
+		if (daemon->source_state == SOURCE_RUNNING)
+			log_notice("source %s: well again", daemon->source.ops->name);
+		else
+			log_warning("source %s: %s", daemon->source.ops->name, daemon->source_why);
+	}
+	if (r < 0) {
+		daemon_close_source(daemon);
+		daemon->source_state = SOURCE_FAILED;
+		daemon->source_retry_ns = now_ns + RETRY_NS;
+	}
+}
+
+void daemon_cpu_changed(struct daemon *daemon, int cpu, bool online)
+{
+	struct source *source = &daemon->source;
+	struct source_ring *ring;
+	int r;
+
+	if (!source->ops)
+		return;
+	if (!online) {
+		for (size_t i = 0; i < source->n_rings; i++)
+			if (source->rings[i].cpu == cpu && source->rings[i].ring)
+				dataplane_remove_ring(daemon->dataplane, &source->rings[i]);
+		source->ops->cpu_offline(source, cpu);
+		log_info("CPU %d went offline: its ring is drained and closed", cpu);
+		return;
+	}
+	r = source->ops->cpu_online(source, cpu, &ring);
+	if (r == -ENOENT || r == -EEXIST) /* not one to be sampled, or sampled already */
+		return;
+	if (r == 0)
+		r = dataplane_add_ring(daemon->dataplane, ring);
+	if (r < 0)
+		log_warning("CPU %d came online, but cannot be sampled: %s", cpu, strerror(-r));
+	else
+		log_info("CPU %d came online: sampling it", cpu);
+}

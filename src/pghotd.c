@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "build_config.h"
+#include "cleanup.h"
+#include "clock.h"
+#include "daemon.h"
+#include "first_minute.h"
+#include "log.h"
+#include "parse.h"
+
+#define FIRST_MINUTE_SECONDS 60
+
+enum action {
+	ACTION_RUN,
+	ACTION_CHECK_CONFIG,
+	ACTION_LIST_SOURCES,
+	ACTION_RESTORE,
+	ACTION_PRINT_DEFAULTS,
+	ACTION_HAS_TIERS,
+	ACTION_FIRST_MINUTE,
+};
+
+enum {
+	OPT_FOREGROUND = 256,
+	OPT_MODE,
+	OPT_CHECK_CONFIG,
+	OPT_LIST_SOURCES,
+	OPT_RESTORE,
+	OPT_SET,
+	OPT_PRINT_DEFAULTS,
+	OPT_HAS_TIERS,
+	OPT_FIRST_MINUTE,
+	OPT_FOR,
+	OPT_ROOT,
+	OPT_RUN_DIR,
+	OPT_VERSION,
+};
+
+static const struct option arg_options[] = {
+	{ "config", required_argument, NULL, 'c' },
+	{ "foreground", no_argument, NULL, OPT_FOREGROUND },
+	{ "mode", required_argument, NULL, OPT_MODE },
+	{ "set", required_argument, NULL, OPT_SET },
+	{ "check-config", no_argument, NULL, OPT_CHECK_CONFIG },
+	{ "print-defaults", no_argument, NULL, OPT_PRINT_DEFAULTS },
+	{ "list-sources", no_argument, NULL, OPT_LIST_SOURCES },
+	{ "restore", no_argument, NULL, OPT_RESTORE },
+	{ "has-tiers", no_argument, NULL, OPT_HAS_TIERS },
+	{ "first-minute", no_argument, NULL, OPT_FIRST_MINUTE },
+	{ "for", required_argument, NULL, OPT_FOR },
+	{ "root", required_argument, NULL, OPT_ROOT },
+	{ "run-dir", required_argument, NULL, OPT_RUN_DIR },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, OPT_VERSION },
+	{ 0 },
+};
+
+static void print_help(void)
+{
+	puts("Usage: pghotd [OPTION]...\n"
+	     "\n"
+	     "Find the hot pages on slow memory nodes and move them to fast ones.\n"
+	     "Started by systemctl start pghotd, looked at with pghotctl status.\n"
+	     "\n"
+	     "  -c, --config FILE    configuration (default: " PGHOTD_CONF ")\n"
+	     "      --foreground     log to stderr, not to the journal\n"
+	     "      --mode MODE      observe or promote, whatever the file says\n"
+	     "      --set KEY=VALUE  set an option, whatever the file says\n"
+	     "      --for SECONDS    end after that long\n"
+	     "      --first-minute   observe for a minute (or --for), change nothing,\n"
+	     "                       then report what was found and what to do\n"
+	     "\n"
+	     "      --check-config   read the configuration, say what is wrong, end\n"
+	     "      --print-defaults print the default configuration, commented\n"
+	     "      --list-sources   say which sources can work here, and what is missing\n"
+	     "      --has-tiers      end with 0 if this machine has a slow memory tier, else 1\n"
+	     "      --restore        put back kernel settings that a killed pghotd left\n"
+	     "\n"
+	     "      --root DIR       read /sys and /proc of a recorded machine\n"
+	     "      --run-dir DIR    for the control socket and what must be put back\n"
+	     "                       (default: " PGHOTD_RUN_DIR ")\n"
+	     "  -h, --help           show this and end\n"
+	     "      --version        show the version and what was left out of it, and end\n"
+	     "\n"
+	     "Exit status: 0 done, 1 failed, 64 usage, 69 can't work on this machine,\n"
+	     "77 no permission, 78 configuration.");
+}
+
+/* One line: what is wrong, and with which word. */
+static int usage_error(const char *wrong, const char *word)
+{
+	fprintf(stderr, "pghotd: %s: %s; try pghotd --help\n", wrong, word);
+	return -EINVAL;
+}
+
+static int add_override(struct daemon_options *options, const char *key, const char *value)
+{
+	if (options->n_overrides == DAEMON_OVERRIDES_MAX)
+		return usage_error("too many settings", key);
+	options->overrides[options->n_overrides].key = key;
+	options->overrides[options->n_overrides].value = value;
+	options->n_overrides++;
+	return 0;
+}
+
+static int parse_set(struct daemon_options *options, char *text)
+{
+	char *equals = strchr(text, '=');
+
+	if (!equals || equals == text)
+		return usage_error("--set wants KEY=VALUE", text);
+	*equals = '\0';
+	return add_override(options, text, equals + 1);
+}
+
+static int set_run_dir(struct daemon_options *options, const char *dir)
+{
+	static char socket_path[PATH_MAX], saved_path[PATH_MAX];
+	int n = snprintf(socket_path, sizeof(socket_path), "%s/bus", dir);
+	int m = snprintf(saved_path, sizeof(saved_path), "%s/saved", dir);
+
+	if (dir[0] != '/' || n >= (int)sizeof(socket_path) || m >= (int)sizeof(saved_path))
+		return usage_error("--run-dir wants an absolute path", dir);
+	options->socket_path = socket_path;
+	options->saved_path = saved_path;
+	return 0;
+}
+
+static int parse_args(int argc, char **argv, struct daemon_options *options, enum action *action, bool *foreground)
+{
+	uint64_t seconds;
+	int c, r = 0;
+
+	opterr = 0;
+	while (r == 0 && (c = getopt_long(argc, argv, "+:c:h", arg_options, NULL)) != -1) {
+		switch (c) {
+		case 'c':
+			options->config_path = optarg;
+			options->config_named = true;
+			break;
+		case OPT_FOREGROUND:
+			*foreground = true;
+			break;
+		case OPT_MODE:
+			r = add_override(options, "mode", optarg);
+			break;
+		case OPT_SET:
+			r = parse_set(options, optarg);
+			break;
+		case OPT_FOR:
+			if (parse_u64(optarg, 1, 86400ULL * 365, &seconds) < 0)
+				r = usage_error("--for wants seconds", optarg);
+			else
+				options->run_for_ns = seconds * NSEC_PER_SEC;
+			break;
+		case OPT_ROOT:
+			options->root_path = optarg;
+			break;
+		case OPT_RUN_DIR:
+			r = set_run_dir(options, optarg);
+			break;
+		case OPT_CHECK_CONFIG:
+			*action = ACTION_CHECK_CONFIG;
+			break;
+		case OPT_PRINT_DEFAULTS:
+			*action = ACTION_PRINT_DEFAULTS;
+			break;
+		case OPT_LIST_SOURCES:
+			*action = ACTION_LIST_SOURCES;
+			break;
+		case OPT_RESTORE:
+			*action = ACTION_RESTORE;
+			break;
+		case OPT_HAS_TIERS:
+			*action = ACTION_HAS_TIERS;
+			break;
+		case OPT_FIRST_MINUTE:
+			*action = ACTION_FIRST_MINUTE;
+			break;
+		case 'h':
+			print_help();
+			exit(EXIT_OK);
+		case OPT_VERSION:
+			printf("pghotd %s\nleft out of this build: %s\n", PGHOTD_VERSION, PGHOTD_LACKS);
+			exit(EXIT_OK);
+		case ':':
+			r = usage_error("a value is missing", argv[optind - 1]);
+			break;
+		default:
+			r = usage_error("no such option", argv[optind - 1]);
+		}
+	}
+	if (r == 0 && optind < argc)
+		r = usage_error("unexpected argument", argv[optind]);
+	return r;
+}
+
+static int check_config(const struct daemon_options *options)
+{
+	char error[CONFIG_ERROR_MAX] = "";
+	struct config config;
+	struct topology *topology;
+	struct fsroot root;
+	int r = daemon_load_config(options, &config, error);
+
+	if (r < 0) {
+		fprintf(stderr, "pghotd: %s\n", error);
+		return EXIT_BAD_CONFIG;
+	}
+	r = fsroot_open(&root, options->root_path);
+	if (r == 0) {
+		r = daemon_read_topology(&root, &config, false, &topology, error, sizeof(error));
+		if (r == 0)
+			topology_unref(topology);
+		fsroot_close(&root);
+	}
+	if (r == -EINVAL) {
+		fprintf(stderr, "pghotd: %s: fine by itself, but not for this machine: %s\n", options->config_path,
+			error);
+		return EXIT_BAD_CONFIG;
+	}
+	printf("%s: no fault found\n", options->config_path);
+	return EXIT_OK;
+}
+
+static int has_tiers(const struct daemon_options *options)
+{
+	char error[CONFIG_ERROR_MAX] = "";
+	struct config config;
+	struct topology *topology;
+	struct fsroot root;
+	bool tiered;
+
+	if (daemon_load_config(options, &config, error) < 0) {
+		fprintf(stderr, "pghotd: %s\n", error);
+		return EXIT_BAD_CONFIG;
+	}
+	if (fsroot_open(&root, options->root_path) < 0 ||
+	    daemon_read_topology(&root, &config, true, &topology, error, sizeof(error)) < 0) {
+		fprintf(stderr, "pghotd: cannot read the machine's memory nodes%s%s\n", error[0] ? ": " : "", error);
+		return EXIT_CANNOT_WORK;
+	}
+	tiered = !nodeset_is_empty(&topology->lower);
+	if (topology->advice[0])
+		printf("%s\n", topology->advice);
+	topology_unref(topology);
+	fsroot_close(&root);
+	return tiered ? EXIT_OK : EXIT_FAILED;
+}
+
+static int list_sources(const struct daemon_options *options)
+{
+	char error[CONFIG_ERROR_MAX] = "", why[SOURCE_WHY_MAX];
+	struct config config;
+	struct privops privops = { .ops = &privops_direct, .saved_path = options->saved_path };
+	struct topology *topology = NULL;
+	int works = 0, r;
+
+	if (daemon_load_config(options, &config, error) < 0) {
+		fprintf(stderr, "pghotd: %s\n", error);
+		return EXIT_BAD_CONFIG;
+	}
+	r = fsroot_open(&privops.root, options->root_path);
+	if (r < 0) {
+		fprintf(stderr, "pghotd: cannot open %s: %s\n", options->root_path, strerror(-r));
+		return EXIT_FAILED;
+	}
+	(void)daemon_read_topology(&privops.root, &config, true, &topology, error, sizeof(error));
+	for (const struct source_ops *const *ops = source_table; *ops; ops++) {
+		struct source_env env = { &privops, &privops.root, &config, topology };
+
+		why[0] = '\0';
+		r = (*ops)->probe(&env, why);
+		works += r == 0;
+		printf("%-12s %s%s%s\n", (*ops)->name, r == 0 ? "can work here" : "no", why[0] ? ": " : "", why);
+	}
+	topology_unref(topology);
+	fsroot_close(&privops.root);
+	return works ? EXIT_OK : EXIT_CANNOT_WORK;
+}
+
+static int restore(const struct daemon_options *options)
+{
+	struct privops privops = { .ops = &privops_direct, .saved_path = options->saved_path };
+	struct privops_restored restored;
+	int r = fsroot_open(&privops.root, options->root_path);
+
+	if (r == 0)
+		r = privops_restore(&privops, &restored);
+	fsroot_close(&privops.root);
+	if (r < 0) {
+		log_error("cannot put back the settings saved in %s: %s", options->saved_path, strerror(-r));
+		return r == -EACCES || r == -EPERM ? EXIT_NO_PERMISSION : EXIT_FAILED;
+	}
+	return restored.failed ? EXIT_FAILED : EXIT_OK;
+}
+
+/* A kernel started to save a crash dump has little memory and one job; and an administrator may say no at boot. */
+static bool kernel_says_no(void)
+{
+	_cleanup_free_ char *line = NULL;
+	struct fsroot root;
+	bool no = false;
+
+	if (fsroot_open(&root, "/") < 0)
+		return false;
+	if (fsroot_read_alloc(&root, &line, "proc/cmdline") >= 0) {
+		char *rest = line;
+
+		for (const char *word; (word = strsep(&rest, " ")) && !no;)
+			no = strcmp(word, "pghotd=off") == 0 || strncmp(word, "elfcorehdr=", 11) == 0;
+	}
+	fsroot_close(&root);
+	return no;
+}
+
+int main(int argc, char **argv)
+{
+	struct daemon_options options = {
+		.config_path = PGHOTD_CONF,
+		.root_path = "/",
+		.socket_path = PGHOTD_RUN_DIR "/bus",
+		.saved_path = PGHOTD_RUN_DIR "/saved",
+	};
+	enum action action = ACTION_RUN;
+	bool foreground = false;
+
+	if (parse_args(argc, argv, &options, &action, &foreground) < 0)
+		return EXIT_BAD_USAGE;
+	log_init(foreground || action != ACTION_RUN ? LOG_TARGET_STDERR : LOG_TARGET_AUTO, LOG_INFO);
+	switch (action) {
+	case ACTION_CHECK_CONFIG:
+		return check_config(&options);
+	case ACTION_PRINT_DEFAULTS:
+		return config_write_defaults("-") < 0 ? EXIT_FAILED : EXIT_OK;
+	case ACTION_LIST_SOURCES:
+		return list_sources(&options);
+	case ACTION_RESTORE:
+		return restore(&options);
+	case ACTION_HAS_TIERS:
+		return has_tiers(&options);
+	case ACTION_FIRST_MINUTE:
+		options.socket_path = NULL;
+		options.observe_only = true;
+		if (!options.run_for_ns)
+			options.run_for_ns = FIRST_MINUTE_SECONDS * NSEC_PER_SEC;
+		return first_minute_run(&options);
+	case ACTION_RUN:
+		break;
+	}
+	if (kernel_says_no()) {
+		log_notice("not started: the kernel command line has pghotd=off or says that this kernel saves a crash "
+			   "dump");
+		return EXIT_OK;
+	}
+	return daemon_run(&options);
+}

@@ -1,0 +1,165 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The real daemon: start, status, tune, reload, stop, on a recorded two-tier machine. It opens real events, so it needs
+# root; it moves nothing, since it only observes.
+#     daemon.sh PGHOTCTL PGHOTD MACHINE [WRAPPER...]
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+pghotd=$2
+machine=$3
+shift 3
+root=$tmp/machine
+conf=$tmp/pghotd.conf
+mkdir "$tmp/run"
+
+# The format is described in tests/unit/machines/README.
+build_machine() {
+	tab=$(printf '\t')
+	file=
+	while IFS= read -r line; do
+		case $line in
+		'#'*) continue ;;
+		"$tab"*) printf '%s\n' "${line#"$tab"}" >>"$root/$file" && continue ;;
+		*' -> '*)
+			mkdir -p "$root/$(dirname "${line%% -> *}")"
+			ln -s "${line##* -> }" "$root/${line%% -> *}"
+			;;
+		*"$tab"*)
+			file=${line%%"$tab"*}
+			mkdir -p "$root/$(dirname "$file")"
+			printf '%s\n' "${line#*"$tab"}" >"$root/$file"
+			;;
+		*/) mkdir -p "$root/$line" ;;
+		esac
+	done <"$1"
+}
+
+build_machine "$machine"
+mkdir -p "$root/proc/sys/kernel" "$root/sys/devices/system/cpu"
+echo 0 >"$root/proc/sys/kernel/numa_balancing"
+echo 65536 >"$root/proc/sys/kernel/numa_balancing_promote_rate_limit_MBps"
+echo 0 >"$root/sys/devices/system/cpu/online"
+printf 'pgpromote_success 0\nnuma_pages_migrated 0\n' >"$root/proc/vmstat"
+
+settings() {
+	cat "$root/proc/sys/kernel/numa_balancing" "$root/proc/sys/kernel/numa_balancing_promote_rate_limit_MBps" | tr '\n' ' '
+}
+
+# A daemon that has come so far as to answer; the wait is bounded.
+start_daemon() {
+	"$@" "$pghotd" --foreground --root "$root" --run-dir "$tmp/run" -c "$conf" >"$tmp/log" 2>&1 &
+	daemon=$!
+	tries=0
+	until "$pghotctl" status >/dev/null 2>&1 || [ $? -ne 3 ]; do
+		tries=$((tries + 1))
+		if [ $tries -eq 300 ] || ! kill -0 "$daemon" 2>/dev/null; then
+			echo "not ok: the daemon does not start"
+			cat "$tmp/log"
+			return 1
+		fi
+		sleep 0.1
+	done
+}
+
+stop_daemon() {
+	kill "$daemon"
+	wait "$daemon"
+	stopped=$?
+	daemon=
+}
+
+same() {
+	if [ "$2" = "$3" ]; then ok "$1"; else echo "is \"$2\", not \"$3\"" >"$tmp/out"; : >"$tmp/err"; not_ok "$1"; fi
+}
+
+echo 'hint_faults = { manage_sysctls = true; };' >"$conf"
+if ! "$pghotd" --list-sources --root "$root" -c "$conf" >"$tmp/out" 2>&1; then
+	skip "the daemon" "no source can run here: $(tr '\n' ' ' <"$tmp/out")"
+	finish
+fi
+
+start_daemon "$@" || exit 1
+expect 1 "status" "$pghotctl" status
+has out ": observing" "it observes"
+same "it has set what hint faults need" "$(settings)" "2 0 "
+expect 1 "a second daemon" "$pghotd" --foreground --root "$root" --run-dir "$tmp/run" -c "$conf"
+has err "another pghotd is running" "a second daemon says why"
+one_line "a second daemon"
+
+expect 0 "tune" "$pghotctl" tune promote.rate_mib_per_sec=256
+has log "uid $(id -u) .* changed promote.rate_mib_per_sec from 1024 to 256" "the change is logged with who, from, to"
+expect 1 "tune of what needs a restart" "$pghotctl" tune threads.ring_kib=64
+has err "restart" "it says that it needs one"
+expect 1 "tune out of range" "$pghotctl" tune promote.burst_ms=0
+has err "1 to 10000" "it says the range"
+expect 1 "tiers of a node that isn't there" "$pghotctl" tune 'tiers=( "0", "7" )'
+has err "7" "it names the node"
+
+printf 'hint_faults = { manage_sysctls = true; };\npromote = { rate_mib_per_sec = 512; scan_sleep = 5; };\n' >"$conf"
+expect 1 "reload of a wrong file" "$pghotctl" reload
+has err "$conf:2: .*scan_sleep" "it names file, line and key"
+expect 0 "and the old one stays" "$pghotctl" tune promote.rate_mib_per_sec
+has out "= 256" "with what was tuned"
+printf 'hint_faults = { manage_sysctls = true; };\npromote = { rate_mib_per_sec = 512; };\nthreads = { ring_kib = 64; };\n' >"$conf"
+expect 0 "reload" "$pghotctl" reload
+has out "tuned value 256 reverted to 512" "it tells what is reverted"
+has out "threads.ring_kib stays 512 until a restart" "and what waits for a restart"
+echo 'mode = "maybe";' >"$conf"
+kill -HUP "$daemon"
+tries=0
+until grep -q 'SIGHUP.*refused' "$tmp/log" || [ $tries -eq 100 ]; do
+	tries=$((tries + 1))
+	sleep 0.1
+done
+has log "SIGHUP from pid .* is refused, the running configuration stays: .*maybe" "a refused SIGHUP is told"
+expect 0 "mode" "$pghotctl" mode observe
+echo 7 >"$root/proc/sys/kernel/numa_balancing_promote_rate_limit_MBps"
+stop_daemon
+same "it ends with 0" "$stopped" 0
+same "what was set is put back, what someone else has set since is left" "$(settings)" "0 7 "
+cp "$tmp/log" "$tmp/out"
+same "no error but the refusals was logged" "$(grep -ci 'cannot\|error' "$tmp/log")" 0
+
+echo 'hint_faults = { manage_sysctls = true; };' >"$conf"
+# Told how long, it ends by itself; it ticks each second, and so it sees what the kernel promotes.
+start_daemon "$@" || exit 1
+printf 'pgpromote_success 100\nnuma_pages_migrated 0\n' >"$root/proc/vmstat"
+tries=0
+until "$pghotctl" status --json >"$tmp/out" 2>"$tmp/err"; [ $? -eq 2 ] || [ $tries -eq 50 ]; do
+	tries=$((tries + 1))
+	sleep 0.1
+done
+is_json "what the kernel promotes is seen" 'd["state"] == "degraded" and d["kernel"] == {"promotes": True, "promoted_pages": 100}'
+stop_daemon
+expect 0 "--for" timeout 30 "$pghotd" --foreground --root "$root" --run-dir "$tmp/run" -c "$conf" --for 2
+if grep -q 'stopping: asked' "$tmp/err"; then not_ok "--for ends it in time"; else ok "--for ends it in time"; fi
+
+# The service manager is told when it is ready, that its threads move on, and when it stops.
+mkfifo "$tmp/listens"
+python3 "$(dirname "$0")/notify.py" "$tmp/notify" READY=1 WATCHDOG=1 WATCHDOG=1 WATCHDOG=1 RELOADING=1 READY=1 STOPPING=1 \
+	>"$tmp/listens" 2>"$tmp/manager" &
+manager=$!
+read -r _ <"$tmp/listens"
+NOTIFY_SOCKET=$tmp/notify
+WATCHDOG_USEC=3000000
+export NOTIFY_SOCKET WATCHDOG_USEC
+start_daemon "$@" || exit 1
+unset NOTIFY_SOCKET WATCHDOG_USEC
+sleep 4
+expect 0 "reload of the same" "$pghotctl" reload
+stop_daemon
+wait $manager
+manager_status=$?
+cp "$tmp/manager" "$tmp/out"
+same "it tells the service manager what it does, and feeds the watchdog" $manager_status 0
+
+# Killed: the next start puts back what it found, and so does --restore.
+start_daemon || exit 1
+kill -KILL "$daemon"
+wait "$daemon" 2>/dev/null
+daemon=
+same "a killed one leaves its settings" "$(settings)" "2 0 "
+expect 0 "--restore" "$pghotd" --restore --root "$root" --run-dir "$tmp/run"
+same "--restore puts them back" "$(settings)" "0 7 "
+finish
