@@ -173,6 +173,9 @@ static void observe_counts_once_and_moves_nothing(void)
 	}
 	CU_ASSERT_EQUAL(rig->kernel.move_calls + rig->kernel.query_calls, 0);
 	CU_ASSERT_EQUAL(rig_stat(rig, STAT_PROMOTED_PAGES) + rig_stat(rig, STAT_MOVE_OK), 0);
+	rcu_enter();
+	CU_ASSERT_EQUAL(owners_at(rig->owners, 0)->hot_bytes, 20000 * RIG_PAGE);
+	rcu_leave();
 	/* They are touched again: still the same pages. */
 	rig_hot(rig, 100, 0, 20000, 0, 0);
 	CU_ASSERT_EQUAL(rig_pass(rig), 0);
