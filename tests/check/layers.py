@@ -29,16 +29,14 @@ BELOW = {
 }
 # Headers without a source of their own name.
 HEADER_ONLY = {"build_config": "base", "cleanup": "base", "sample": "facts", "options_undef": "facts", "options": "facts",
-               "ibs_caps": "data", "ibs_mprof_record": "data"}
+               "ibs": "data"}
 
 # stage: what else of the data plane it may include.
 DATA = {
-    "source": {"ibs_caps", "perf_ring"},
+    "source": {"decode", "ibs", "perf_ring"},
     "perf_ring": set(),
-    "decode": {"ibs_decode"},
-    "ibs_decode": {"ibs_caps", "ibs_mprof_record"},
-    "ibs_caps": set(),
-    "ibs_mprof_record": set(),
+    "decode": {"ibs"},
+    "ibs": {"decode"},
     "reader": {"source", "perf_ring", "decode", "sample_queue", "hotness"},
     "sample_queue": set(),
     "collector": {"sample_queue", "hotness", "owners", "record"},
