@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * source_ibs_record: a whole perf record of an IBS event: decode_sample() and ibs_decode() in one, for the few layouts
+ * that such events have here; any other goes through the two. Pure but for the decoder. Fuzzed.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "decode.h"
+#include "ibs_decode.h"
+
+struct perf_event_header;
+
+/*
+ * Owner    the reader's thread
+ * The decoder for all rings of one source that one reader drains, and the last record. A plain value, about 21 KiB.
+ */
+struct source_ibs_record {
+	uint64_t sample_type;
+	/* What the last record was like, as most are: its size; size and caps of the raw data, side by side there. */
+	uint64_t record_bytes;
+	uint64_t raw_bytes_and_caps;
+	_Alignas(64) struct decode_sample decoded; /* its raw is NULL: @op has all of it */
+	_Alignas(64) struct ibs_op op;
+	struct ibs_decoder decoder;
+};
+
+/*
+ * attr.sample_type of an IBS event: TID, TIME, ADDR, CPU, PERIOD, RAW, WEIGHT, DATA_SRC, PHYS_ADDR, and DATA_PAGE_SIZE
+ * on request: for that the kernel walks the page table within the NMI, so only where the record doesn't say it. PERIOD,
+ * since periods too long for the hardware are made of several of its own, and those are what the record has. No
+ * IDENTIFIER (one event to a ring), no IP (the record has it, or, the profiler's, hasn't, and then it is not the
+ * access's).
+ */
+uint64_t source_ibs_sample_type(bool page_size);
+
+/*
+ * Any thread, before the first record. 0, or -ENOTSUP for a @sample_type that decode_supports() doesn't, or without
+ * RAW.
+ */
+int source_ibs_record_init(struct source_ibs_record *record, uint64_t sample_type,
+			   const struct ibs_decoder_params *params);
+
+/*
+ * Take apart one PERF_RECORD_SAMPLE into @record->decoded and @record->op. 0 or what decode_sample() and ibs_decode()
+ * say; both are undefined then, up to the next success. The reader's thread.
+ */
+int source_ibs_record_take(struct source_ibs_record *record, const struct perf_event_header *header);

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <string.h>
+
+#include "ibs_decode_internal.h"
+#include "source_ibs_record.h"
+
+#define COMMON                                                                                          \
+	(PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | \
+	 PERF_SAMPLE_RAW | PERF_SAMPLE_WEIGHT | PERF_SAMPLE_DATA_SRC | PERF_SAMPLE_PHYS_ADDR)
+
+/* What stands side by side in the record does so in the struct as well, and is copied at once. */
+#define FOLLOWS(field, first, bytes) \
+	(offsetof(struct decode_sample, field) == offsetof(struct decode_sample, first) + (bytes))
+_Static_assert(FOLLOWS(tid, pid, 4) && FOLLOWS(time_ns, pid, 8) && FOLLOWS(addr, pid, 16), "TID, TIME, ADDR");
+_Static_assert(FOLLOWS(period, cpu, 8), "CPU with 4 bytes reserved, PERIOD");
+_Static_assert(offsetof(struct perf_event_header, misc) == 4 && offsetof(struct perf_event_header, size) == 6,
+	       "misc and size are the high half of the header");
+
+/* In front of the raw data's size, and behind the raw data, without DATA_PAGE_SIZE. */
+#define HEAD_BYTES (sizeof(struct perf_event_header) + 40)
+#define TAIL_BYTES 24
+
+#define NO_RECORD UINT64_MAX /* no record is as long */
+
+uint64_t source_ibs_sample_type(bool page_size)
+{
+	return COMMON | (page_size ? PERF_SAMPLE_DATA_PAGE_SIZE : 0);
+}
+
+int source_ibs_record_init(struct source_ibs_record *record, uint64_t sample_type,
+			   const struct ibs_decoder_params *params)
+{
+	if (decode_supports(sample_type) < 0 || !(sample_type & PERF_SAMPLE_RAW))
+		return -ENOTSUP;
+	memset(record, 0, sizeof(*record));
+	record->sample_type = sample_type;
+	record->decoded.present = sample_type;
+	record->record_bytes = NO_RECORD;
+	ibs_decoder_init(&record->decoder, params);
+	return 0;
+}
+
+static __attribute__((noinline)) int take_any(struct source_ibs_record *record, const struct perf_event_header *header)
+{
+	uint64_t type = record->sample_type, tail = TAIL_BYTES + (type & PERF_SAMPLE_DATA_PAGE_SIZE ? 8 : 0);
+	int r = decode_sample(type, header, &record->decoded);
+	const void *raw = record->decoded.raw;
+
+	/* Whatever comes of it: the decoder may know other caps afterwards. */
+	record->record_bytes = NO_RECORD;
+	if (r < 0)
+		return r;
+	record->decoded.raw = NULL;
+	r = ibs_decode(&record->decoder, raw, record->decoded.raw_bytes, &record->op);
+	if (r < 0)
+		return r;
+	/* The next one will be alike, if it is one of ibs_op and of a type that is known to take(). */
+	if (record->decoder.bytes != IBS_BYTES_UNKNOWN && (type & ~(uint64_t)PERF_SAMPLE_DATA_PAGE_SIZE) == COMMON) {
+		record->record_bytes = HEAD_BYTES + 4 + record->decoder.bytes + tail;
+		record->raw_bytes_and_caps = record->decoder.bytes | (uint64_t)record->decoder.caps << 32;
+	}
+	return 0;
+}
+
+int source_ibs_record_take(struct source_ibs_record *record, const struct perf_event_header *header)
+{
+	const unsigned char *at = (const unsigned char *)header, *raw = at + HEAD_BYTES + 4, *tail;
+	uint64_t misc_and_size = ibs_get_u64(at) >> 32, size = misc_and_size >> 16;
+	struct decode_sample *decoded = &record->decoded;
+
+	/*
+	 * Where it is as the last one was, the layout and with it all offsets are known; whatever is new or odd about
+	 * it goes the other way. What is compared second is within the size.
+	 */
+	if (__builtin_expect(size != record->record_bytes || ibs_get_u64(raw - 4) != record->raw_bytes_and_caps, 0))
+		return take_any(record, header);
+	decoded->misc = (uint16_t)misc_and_size;
+	memcpy((char *)decoded + offsetof(struct decode_sample, pid), at + 8, 24);
+	memcpy((char *)decoded + offsetof(struct decode_sample, cpu), at + 32, 16);
+	tail = at + size - TAIL_BYTES;
+	if (record->sample_type != COMMON) {
+		memcpy(&decoded->data_page_bytes, at + size - 8, 8);
+		tail -= 8;
+	}
+	memcpy(&decoded->weight, tail, 8);
+	memcpy(&decoded->data_src, tail + 8, 8);
+	memcpy(&decoded->phys_addr, tail + 16, 8);
+	return ibs_decode_known(&record->decoder, raw, &record->op);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * bench_decode [--json]: what it costs one core to take apart whole perf records of 160 bytes with every register of
+ * IBS in them, against a plain copy of the same 512 KiB. The best of many short rounds of each, turn by turn, so that
+ * what else the machine does hits both or neither. Exits 1 below the ratio that the daemon promises.
+ */
+#include <linux/perf_event.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "../unit/ibs_records.h"
+#include "ibs_sample.h"
+#include "source_ibs_record.h"
+
+#define BUFFER_BYTES (512U << 10)
+#define RECORD_BYTES 160U
+#define RECORDS      (BUFFER_BYTES / RECORD_BYTES)
+#define ROUNDS       2000
+#define RATIO_MIN    0.45
+
+static struct source_ibs_record record;
+
+/* Keep the compiler from leaving out what nobody reads. */
+static inline void used(const void *p)
+{
+	__asm__ volatile("" : : "r"(p) : "memory");
+}
+
+static double now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static uint64_t next_random(void)
+{
+	static uint64_t state = 88172645463325252;
+
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return state;
+}
+
+/* One record at @at: any values in all registers, of a load beyond L2 for the most part. */
+static void put_record(unsigned char *at)
+{
+	struct perf_event_header header = { .type = PERF_RECORD_SAMPLE,
+					    .misc = PERF_RECORD_MISC_USER,
+					    .size = RECORD_BYTES };
+	struct ibs_test_record regs = { .caps = CAPS_FULL };
+	uint32_t raw_bytes = 76, pid = 1000 + (uint32_t)(next_random() % 8);
+	uint64_t phys = next_random() % (1ULL << 40);
+	size_t bytes;
+	unsigned char *raw;
+
+	for (int i = 0; i < OP_REGS; i++)
+		regs.reg[i] = next_random();
+	regs.reg[OP_CTL] |= CTL_ON;
+	regs.reg[OP_RIP] >>= 17;
+	regs.reg[OP_LINEAR] >>= 17;
+	regs.reg[OP_PHYSICAL] = phys;
+	if (next_random() % 8)
+		regs.reg[OP_DATA3] = (regs.reg[OP_DATA3] & ~(3ULL << 13 | 1ULL << 21)) | 1 | 1 << 7 | 1 << 20 | 3 << 17;
+	raw = ibs_test_raw(&regs, &bytes);
+	if (bytes != raw_bytes)
+		abort();
+	for (unsigned int i = 0; i < RECORD_BYTES; i++)
+		at[i] = (unsigned char)next_random();
+	memcpy(at, &header, sizeof(header));
+	memcpy(at + 8, &pid, sizeof(pid));
+	memcpy(at + 48, &raw_bytes, sizeof(raw_bytes));
+	memcpy(at + 52, raw, raw_bytes);
+	memcpy(at + 52 + raw_bytes + 16, &phys, sizeof(phys));
+	free(raw);
+}
+
+static double round_copy(void *to, const void *from)
+{
+	double begin = now_ns();
+
+	memcpy(to, from, BUFFER_BYTES);
+	used(to);
+	return now_ns() - begin;
+}
+
+static double round_decode(const unsigned char *from, bool and_sample)
+{
+	const struct perf_event_header *header;
+	struct sample sample;
+	double begin = now_ns();
+	int bad = 0;
+
+	for (size_t i = 0; i < RECORDS; i++) {
+		header = (const struct perf_event_header *)(const void *)(from + i * RECORD_BYTES);
+		bad |= source_ibs_record_take(&record, header);
+		used(&record);
+		if (and_sample) {
+			(void)ibs_to_sample(&record.decoder, &record.decoded, &record.op, 0, &sample);
+			used(&sample);
+		}
+	}
+	if (bad)
+		abort();
+	return now_ns() - begin;
+}
+
+static double round_registers(const unsigned char *from)
+{
+	double begin = now_ns();
+	struct ibs_op op;
+	int bad = 0;
+
+	for (size_t i = 0; i < RECORDS; i++) {
+		bad |= ibs_decode(&record.decoder, from + i * RECORD_BYTES + 52, 76, &op);
+		used(&op);
+	}
+	if (bad)
+		abort();
+	return now_ns() - begin;
+}
+
+static double least(double a, double b)
+{
+	return a < b ? a : b;
+}
+
+static void print(bool json, const char *name, double value, const char *unit, bool last)
+{
+	if (json)
+		printf("  \"%s\": %.4g%s\n", name, value, last ? "" : ",");
+	else
+		printf("%s %.4g %s\n", name, value, unit);
+}
+
+int main(int argc, char **argv)
+{
+	bool json = argc == 2 && strcmp(argv[1], "--json") == 0;
+	unsigned char *from, *to;
+	double copy = 1e18, decode = 1e18, registers = 1e18, samples = 1e18, ratio;
+
+	if (argc > 1 && !json) {
+		fprintf(stderr, "usage: bench_decode [--json]\n");
+		return 2;
+	}
+	from = aligned_alloc(4096, BUFFER_BYTES);
+	to = aligned_alloc(4096, BUFFER_BYTES);
+	if (!from || !to)
+		return 2;
+	memset(from, 0, BUFFER_BYTES);
+	memset(to, 0, BUFFER_BYTES);
+	for (size_t i = 0; i < RECORDS; i++)
+		put_record(from + i * RECORD_BYTES);
+	if (source_ibs_record_init(&record, source_ibs_sample_type(true),
+				   &(struct ibs_decoder_params){ .family = 0x1a, .model = 2, .physical_bits = 48 }) < 0)
+		return 2;
+	for (int i = 0; i < ROUNDS; i++) {
+		copy = least(copy, round_copy(to, from));
+		decode = least(decode, round_decode(from, false));
+		registers = least(registers, round_registers(from));
+		samples = least(samples, round_decode(from, true));
+	}
+	/* A copy of the whole buffer, of which the records are not quite all. */
+	copy *= (double)(RECORDS * RECORD_BYTES) / BUFFER_BYTES;
+	ratio = copy / decode;
+	if (json)
+		printf("{\n");
+	print(json, "decode_records_per_sec", RECORDS / decode * 1e9, "records/s", false);
+	print(json, "copy_records_per_sec", RECORDS / copy * 1e9, "records/s", false);
+	print(json, "decode_ratio", ratio, "ratio", false);
+	print(json, "registers_records_per_sec", RECORDS / registers * 1e9, "records/s", false);
+	print(json, "sample_records_per_sec", RECORDS / samples * 1e9, "records/s", true);
+	if (json)
+		printf("}\n");
+	free(from);
+	free(to);
+	if (ratio < RATIO_MIN) {
+		fprintf(stderr, "decode_ratio is below %.2f\n", RATIO_MIN);
+		return 1;
+	}
+	return 0;
+}

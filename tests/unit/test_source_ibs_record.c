@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "harness.h"
+#include "ibs_mprof_record.h"
+#include "ibs_records.h"
+#include "perf_records.h"
+#include "source_ibs_record.h"
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED
+#endif
+
+#ifndef SANITIZED
+/* Calls since the start; the program's own functions come before those of the C library. */
+static unsigned long allocations, locks;
+
+void *__libc_malloc(size_t bytes);
+void *__libc_calloc(size_t n, size_t bytes);
+void *__libc_realloc(void *p, size_t bytes);
+
+void *malloc(size_t bytes)
+{
+	allocations++;
+	return __libc_malloc(bytes);
+}
+
+void *calloc(size_t n, size_t bytes)
+{
+	allocations++;
+	return __libc_calloc(n, bytes);
+}
+
+void *realloc(void *p, size_t bytes)
+{
+	allocations++;
+	return __libc_realloc(p, bytes);
+}
+
+int pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+	locks++;
+	return pthread_mutex_trylock(mutex); /* as good in a program of one thread */
+}
+#endif
+
+static const struct ibs_decoder_params params = { .family = 0x1a, .model = 2 };
+
+/* A record of @type with these registers, at the end of an allocation of its own. To be freed. */
+static struct perf_event_header *make(uint64_t type, const struct ibs_test_record *regs, struct test_rng *rng)
+{
+	static struct test_record record;
+	size_t bytes;
+	unsigned char *raw = ibs_test_raw(regs, &bytes);
+	struct test_sample in = {
+		.misc = (uint16_t)test_random(rng),
+		.ip = test_random(rng),
+		.pid = (uint32_t)test_random(rng),
+		.tid = (uint32_t)test_random(rng),
+		.time = test_random(rng),
+		.addr = test_random(rng),
+		.cpu = (uint32_t)test_random(rng),
+		.period = test_random(rng),
+		.weight = test_random(rng),
+		.data_src = test_random(rng),
+		.phys_addr = test_random(rng),
+		.data_page_bytes = test_random(rng),
+		.identifier = test_random(rng),
+		.raw = raw,
+		.raw_bytes = (uint32_t)bytes,
+	};
+	void *alone;
+
+	make_sample_record(&record, type, &in);
+	free(raw);
+	alone = malloc(record.n);
+	memcpy(alone, record.bytes, record.n);
+	return alone;
+}
+
+static struct ibs_test_record random_registers(uint32_t caps, struct test_rng *rng)
+{
+	struct ibs_test_record record = { .caps = caps };
+
+	for (int i = 0; i < OP_REGS; i++)
+		record.reg[i] = test_random(rng);
+	record.reg[OP_CTL] |= CTL_ON;
+	return record;
+}
+
+/* The two decoders, one after the other, say the same of any layout, whatever was decoded before. */
+static void as_the_two_decoders(void)
+{
+	static struct source_ibs_record record;
+	const uint64_t types[] = {
+		source_ibs_sample_type(false),
+		source_ibs_sample_type(true),
+		source_ibs_sample_type(true) | PERF_SAMPLE_IP,
+		source_ibs_sample_type(false) | PERF_SAMPLE_IDENTIFIER,
+		PERF_SAMPLE_RAW,
+		source_ibs_sample_type(false) & ~(uint64_t)PERF_SAMPLE_WEIGHT,
+	};
+	struct test_rng rng = { 7 };
+
+	for (size_t t = 0; t < sizeof(types) / sizeof(types[0]); t++) {
+		CU_ASSERT_EQUAL(source_ibs_record_init(&record, types[t], &params), 0);
+		for (int i = 0; i < 3000; i++) {
+			uint32_t caps = ibs_test_caps[i / 100 % N_TEST_CAPS];
+			struct ibs_test_record regs = random_registers(i % 50 ? caps : CAPS_FULL, &rng);
+			struct perf_event_header *header = make(types[t], &regs, &rng);
+			struct decode_sample want;
+			struct ibs_op op;
+
+			CU_ASSERT_EQUAL(decode_sample(types[t], header, &want), 0);
+			ibs_test_decode(&regs, params.family, params.model, &op);
+			CU_ASSERT_EQUAL(source_ibs_record_take(&record, header), 0);
+			CU_ASSERT_EQUAL(memcmp(&record.op, &op, sizeof(op)), 0);
+			CU_ASSERT_PTR_NULL(record.decoded.raw);
+			CU_ASSERT_EQUAL(record.decoded.present, want.present);
+			CU_ASSERT_EQUAL(record.decoded.misc, want.misc);
+			CU_ASSERT_EQUAL(record.decoded.ip, want.ip);
+			CU_ASSERT_EQUAL(record.decoded.pid, want.pid);
+			CU_ASSERT_EQUAL(record.decoded.tid, want.tid);
+			CU_ASSERT_EQUAL(record.decoded.time_ns, want.time_ns);
+			CU_ASSERT_EQUAL(record.decoded.addr, want.addr);
+			CU_ASSERT_EQUAL(record.decoded.identifier, want.identifier);
+			CU_ASSERT_EQUAL(record.decoded.cpu, want.cpu);
+			CU_ASSERT_EQUAL(record.decoded.period, want.period);
+			CU_ASSERT_EQUAL(record.decoded.weight, want.weight);
+			CU_ASSERT_EQUAL(record.decoded.data_src, want.data_src);
+			CU_ASSERT_EQUAL(record.decoded.phys_addr, want.phys_addr);
+			CU_ASSERT_EQUAL(record.decoded.data_page_bytes, want.data_page_bytes);
+			free(header);
+		}
+	}
+}
+
+static void full_length(void)
+{
+	struct test_rng rng = { 1 };
+	struct ibs_test_record regs = random_registers(CAPS_FULL, &rng);
+	struct perf_event_header *header = make(source_ibs_sample_type(true), &regs, &rng);
+
+	/* What the benchmark counts. */
+	CU_ASSERT_EQUAL(header->size, 160);
+	free(header);
+}
+
+static void types_that_are_none(void)
+{
+	static struct source_ibs_record record;
+
+	CU_ASSERT_EQUAL(source_ibs_record_init(&record, source_ibs_sample_type(true) & ~(uint64_t)PERF_SAMPLE_RAW,
+					       &params),
+			-ENOTSUP);
+	CU_ASSERT_EQUAL(source_ibs_record_init(&record, PERF_SAMPLE_RAW | PERF_SAMPLE_READ, &params), -ENOTSUP);
+	CU_ASSERT_EQUAL(source_ibs_record_init(&record, PERF_SAMPLE_RAW | 1ULL << 60, &params), -ENOTSUP);
+}
+
+/* At every length, before and after the decoder has seen a whole one. */
+static void cut_records(void)
+{
+	static struct source_ibs_record record;
+	struct test_rng rng = { 3 };
+
+	for (int turn = 0; turn < 2; turn++)
+		for (int page = 0; page < 2; page++) {
+			uint64_t type = source_ibs_sample_type(page);
+			struct ibs_test_record regs = random_registers(CAPS_FULL, &rng);
+			struct perf_event_header *whole = make(type, &regs, &rng);
+
+			source_ibs_record_init(&record, type, &params);
+			if (turn)
+				CU_ASSERT_EQUAL(source_ibs_record_take(&record, whole), 0);
+			for (uint16_t n = sizeof(*whole); n < whole->size; n++) {
+				struct perf_event_header *cut = malloc(n);
+
+				memcpy(cut, whole, n);
+				cut->size = n;
+				CU_ASSERT_EQUAL(source_ibs_record_take(&record, cut), -EBADMSG);
+				/* Less than a header. */
+				cut->size = n % 8;
+				CU_ASSERT_EQUAL(source_ibs_record_take(&record, cut), -EBADMSG);
+				free(cut);
+			}
+			CU_ASSERT_EQUAL(source_ibs_record_take(&record, whole), 0);
+			free(whole);
+		}
+}
+
+/* A record of the usual size whose raw data isn't of the usual size, or not one at all. */
+static void lying_records(void)
+{
+	static struct source_ibs_record record;
+	uint64_t type = source_ibs_sample_type(false);
+	struct test_rng rng = { 4 };
+	struct ibs_test_record regs = random_registers(CAPS_FULL, &rng);
+	struct perf_event_header *header = make(type, &regs, &rng);
+	unsigned char *raw_bytes = (unsigned char *)header + 48;
+	uint64_t control = 1 << 17;
+
+	source_ibs_record_init(&record, type, &params);
+	CU_ASSERT_EQUAL(source_ibs_record_take(&record, header), 0);
+	for (unsigned int n = 0; n < 256; n++) {
+		int r;
+
+		*raw_bytes = (unsigned char)n;
+		r = source_ibs_record_take(&record, header);
+		CU_ASSERT_EQUAL(r, n == 76 ? 0 : -EBADMSG);
+	}
+	*raw_bytes = 76;
+	memcpy(raw_bytes + 4 + 4, &control, sizeof(control));
+	CU_ASSERT_EQUAL(source_ibs_record_take(&record, header), -EBADMSG);
+	free(header);
+	/* Other caps in the same length. */
+	regs.caps ^= 1 << 11;
+	header = make(type, &regs, &rng);
+	CU_ASSERT_EQUAL(source_ibs_record_take(&record, header), 0);
+	CU_ASSERT_EQUAL(record.op.caps, regs.caps);
+	free(header);
+}
+
+/* One that is refused, but whose caps the decoder has seen, changes nothing for the next. */
+static void after_a_bad_record(void)
+{
+	static struct source_ibs_record record;
+	uint64_t type = source_ibs_sample_type(false);
+	struct test_rng rng = { 6 };
+	struct ibs_test_record regs = random_registers(CAPS_FULL, &rng), bad = regs;
+	struct perf_event_header *header = make(type, &regs, &rng), *bad_header;
+	struct ibs_op want;
+
+	bad.caps &= ~(uint32_t)(IBS_CAP_ZEN4 | IBS_CAP_DTLB_PAGE_SIZE);
+	bad.reg[OP_CTL] = 0;
+	bad_header = make(type, &bad, &rng);
+	ibs_test_decode(&regs, params.family, params.model, &want);
+	source_ibs_record_init(&record, type, &params);
+	for (int i = 0; i < 3; i++) {
+		CU_ASSERT_EQUAL(source_ibs_record_take(&record, header), 0);
+		CU_ASSERT_EQUAL(memcmp(&record.op, &want, sizeof(want)), 0);
+		CU_ASSERT_EQUAL(source_ibs_record_take(&record, bad_header), -EBADMSG);
+	}
+	free(bad_header);
+	free(header);
+}
+
+static void profiler(void)
+{
+	static struct source_ibs_record record;
+	struct ibs_mprof_record raw = {
+		.caps = CAPS_ZEN6, .ctl = CTL_ON, .data3 = 1 << 0 | 1 << 17, .linaddr = 0x1234
+	};
+	struct test_sample in = { .pid = 5, .phys_addr = 0x5678, .raw = &raw, .raw_bytes = sizeof(raw) };
+	uint64_t type = source_ibs_sample_type(true);
+	static struct test_record made;
+
+	source_ibs_record_init(&record, type, &(struct ibs_decoder_params){ .kind = IBS_PMU_MPROF });
+	for (int i = 0; i < 3; i++) {
+		CU_ASSERT_EQUAL(source_ibs_record_take(&record, make_sample_record(&made, type, &in)), 0);
+		CU_ASSERT_EQUAL(record.op.linear, 0x1234);
+		CU_ASSERT_EQUAL(record.op.source, IBS_SOURCE_L1);
+		CU_ASSERT_EQUAL(record.decoded.pid, 5);
+		CU_ASSERT_EQUAL(record.decoded.phys_addr, 0x5678);
+	}
+	in.raw_bytes -= 8;
+	CU_ASSERT_EQUAL(source_ibs_record_take(&record, make_sample_record(&made, type, &in)), -EBADMSG);
+}
+
+#define N_RECORDS 64
+
+/* Some of each kind, so that it isn't only the usual that costs nothing. */
+static void fill(struct perf_event_header *headers[N_RECORDS], uint64_t type)
+{
+	struct test_rng rng = { 5 };
+
+	for (size_t i = 0; i < N_RECORDS; i++) {
+		struct ibs_test_record regs = random_registers(ibs_test_caps[i / 8 % N_TEST_CAPS], &rng);
+
+		headers[i] = make(type, &regs, &rng);
+		if (i % 16 == 15)
+			headers[i]->size -= 8;
+	}
+}
+
+static void empty(struct perf_event_header *headers[N_RECORDS])
+{
+	for (size_t i = 0; i < N_RECORDS; i++)
+		free(headers[i]);
+}
+
+static int take_all(struct source_ibs_record *record, struct perf_event_header *headers[N_RECORDS])
+{
+	int taken = 0;
+
+	for (int turn = 0; turn < 100; turn++)
+		for (size_t i = 0; i < N_RECORDS; i++)
+			taken += source_ibs_record_take(record, headers[i]) == 0;
+	return taken;
+}
+
+static void no_allocation_no_lock(void)
+{
+#ifdef SANITIZED
+	test_skip("the sanitizer has taken malloc");
+#else
+	static struct source_ibs_record record;
+	struct perf_event_header *headers[N_RECORDS];
+	unsigned long before;
+	int taken;
+
+	fill(headers, source_ibs_sample_type(true));
+	CU_ASSERT(allocations > 0); /* they are counted */
+	pthread_mutex_lock(&(pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER);
+	CU_ASSERT(locks > 0);
+	before = allocations + locks;
+	source_ibs_record_init(&record, source_ibs_sample_type(true), &params);
+	taken = take_all(&record, headers);
+	CU_ASSERT_EQUAL(allocations + locks, before);
+	CU_ASSERT_EQUAL(taken, 100 * (N_RECORDS - N_RECORDS / 16));
+	empty(headers);
+#endif
+}
+
+/* In a child that may do nothing but write and exit: any other system call kills it. */
+static void no_system_call(void)
+{
+	static struct source_ibs_record record;
+	struct perf_event_header *headers[N_RECORDS];
+	int status = 0;
+	pid_t pid;
+
+	fill(headers, source_ibs_sample_type(true));
+	pid = fork();
+	if (pid == 0) {
+		if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) < 0)
+			_exit(77);
+		source_ibs_record_init(&record, source_ibs_sample_type(true), &params);
+		syscall(SYS_exit, take_all(&record, headers) == 100 * (N_RECORDS - N_RECORDS / 16) ? 0 : 1);
+	}
+	CU_ASSERT(pid > 0);
+	CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
+	empty(headers);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
+		test_skip("this kernel has no seccomp");
+		return;
+	}
+	CU_ASSERT_TRUE(WIFEXITED(status));
+	CU_ASSERT_EQUAL(WEXITSTATUS(status), 0);
+}
+
+TEST_MAIN(source_ibs_record, TEST(as_the_two_decoders), TEST(full_length), TEST(types_that_are_none), TEST(cut_records),
+	  TEST(lying_records), TEST(after_a_bad_record), TEST(profiler), TEST(no_allocation_no_lock),
+	  TEST(no_system_call))
