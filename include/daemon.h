@@ -10,7 +10,10 @@
 #include <stdint.h>
 #include <systemd/sd-event.h>
 
+#include "budget.h"
+#include "budget_meter.h"
 #include "bus.h"
+#include "clock.h"
 #include "config.h"
 #include "fsroot.h"
 #include "privops.h"
@@ -47,6 +50,9 @@ struct daemon_options {
 	uint64_t run_for_ns; /* 0: until told to stop */
 };
 
+/* What failed is tried again after this. */
+#define DAEMON_RETRY_NS (60 * NSEC_PER_SEC)
+
 enum source_state {
 	SOURCE_CLOSED, /* not tried yet, or between two tries */
 	SOURCE_RUNNING,
@@ -73,10 +79,16 @@ struct daemon {
 	struct stats_slot *stats_slot; /* main's own */
 
 	struct dataplane *dataplane; /* NULL until there is a slow tier */
+	int start_failed;            /* -errno of its last start; 0 */
 	struct source source;
 	enum source_state source_state;
 	char source_why[SOURCE_WHY_MAX];
 	uint64_t source_retry_ns;
+
+	struct budget budget; /* of the open source, if it has a period */
+	struct budget_meter meter;
+	struct budget_output paced;            /* of the last step */
+	char rate_note[BUDGET_METER_NOTE_MAX]; /* the kernel lowered its limit; "" else */
 
 	struct promoter promoter;
 	bool kernel_promotes;
@@ -124,8 +136,17 @@ int daemon_open_source(struct daemon *daemon);
 void daemon_close_source(struct daemon *daemon);
 /* Each second: checks, retries, state. */
 void daemon_check_source(struct daemon *daemon, uint64_t now_ns);
+/* Compare the rings with the CPUs that are online: events can be lost. */
+void daemon_compare_cpus(struct daemon *daemon);
 /* @online: a CPU came, else it is going or gone. */
 void daemon_cpu_changed(struct daemon *daemon, int cpu, bool online);
+
+/* daemon_budget.c */
+
+/* A source with a period was opened, or what it may cost has changed. */
+void daemon_start_budget(struct daemon *daemon);
+/* Each second: hold the source's cost under the budget. */
+void daemon_keep_budget(struct daemon *daemon, uint64_t now_ns);
 
 /* daemon_control.c */
 extern const struct bus_ops daemon_bus_ops;
@@ -136,6 +157,8 @@ void daemon_with_report(struct daemon *daemon, void (*fn)(void *ctx, const struc
 
 /* daemon_events.c */
 
+/* What @pid is called now, over what it was called before: programs change it by exec. */
+void daemon_process_name(const struct fsroot *root, uint32_t pid, char comm[16]);
 /* Signals, timers and the kernel's events into the main loop. 0 or -errno. */
 int daemon_set_up_events(struct daemon *daemon);
 
@@ -144,8 +167,10 @@ int daemon_set_up_events(struct daemon *daemon);
 /* Work out what state the daemon is in, and log a change of it. */
 void daemon_update_state(struct daemon *daemon);
 
-/* Publish @config; takes what isn't read at each step to the data plane and reads topology again where it matters. 0 or
- * -errno with @error. */
-int daemon_apply_config(struct daemon *daemon, const struct config *config, char *error);
+/* Publish @config; takes what isn't read at each step to the data plane and reads topology again where it matters.
+ * @strict: a node that the configuration names must be there. 0 or -errno with @error. */
+int daemon_apply_config(struct daemon *daemon, const struct config *config, bool strict, char *error);
+/* Each second: start what could not be started before. */
+void daemon_retry_dataplane(struct daemon *daemon, uint64_t now_ns);
 /* Read topology again and follow it: migrators, and the data plane if a slow tier came. */
 void daemon_follow_topology(struct daemon *daemon);

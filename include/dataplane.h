@@ -62,6 +62,9 @@ void dataplane_follow_config(struct dataplane *dp);
 /* true when every thread has moved on since the last call: what the watchdog is fed by. */
 bool dataplane_moves_on(struct dataplane *dp);
 
+/* CPU time of all readers and collectors so far, in ns: what sampling costs us. */
+uint64_t dataplane_sampling_cpu_ns(const struct dataplane *dp);
+
 /* For the report. */
 void dataplane_usage(const struct dataplane *dp, struct hotness_usage *ret, size_t *ret_owners);
 

@@ -33,6 +33,7 @@ struct collect_thread {
 struct migrate_thread {
 	struct dataplane *dp;
 	struct migrator *migrator;
+	unsigned int part; /* of its node's sections */
 	struct waker *waker;
 	struct worker worker;
 	struct config config; /* this thread's copy: too large for a stack that is passed on */

@@ -171,5 +171,6 @@ bool hotness_find_region(const struct hotness *hotness, uint32_t pid, uint32_t o
 struct hotness_usage {
 	uint64_t bytes, memory_max_bytes;
 	uint64_t sections, chunks, records, regions;
+	uint64_t pages_seen; /* for the first time in their region's life; only grows */
 };
 void hotness_usage(const struct hotness *hotness, struct hotness_usage *ret);

@@ -12,6 +12,7 @@
 struct hotness_shard {
 	_Alignas(64) _Atomic uint64_t now_ns; /* of its last sample; relaxed */
 	_Atomic uint64_t records_made;        /* relaxed, written by the collector only */
+	_Atomic uint64_t pages_seen;          /* the same */
 };
 
 struct hotness {

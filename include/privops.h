@@ -22,6 +22,8 @@ struct privops_ops {
 	 * so that whoever makes up descriptors can see it.
 	 */
 	int (*event_enable)(void *ctx, int fd, bool on);
+	/* Change its period. 0 or -errno; -EINVAL for one that the PMU doesn't take. NULL: the ioctl, as above. */
+	int (*event_period)(void *ctx, int fd, uint64_t period);
 };
 
 struct privops {
@@ -37,6 +39,7 @@ extern const struct privops_ops privops_direct;
 /* Through @priv->ops; see there. */
 int privops_event_open(const struct privops *priv, const struct perf_event_attr *attr, int cpu);
 int privops_event_enable(const struct privops *priv, int fd, bool on);
+int privops_event_period(const struct privops *priv, int fd, uint64_t period);
 
 /* The settings that may be changed; nothing else can be named. */
 enum privops_setting {

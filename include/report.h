@@ -33,8 +33,12 @@ extern const char *const report_state_name[STATE_MAX];
 
 struct report_source {
 	const char *name;
-	const char *state; /* "running", "degraded", "failed", "unused" */
-	const char *why;   /* "" when well */
+	const char *state;  /* "running", "degraded", "failed", "unused" */
+	const char *why;    /* "" when well */
+	const char *detail; /* what it is set to, "" when there is nothing to say */
+	uint64_t period;    /* 0: it has none */
+	double cost_ratio;  /* share of all sampled CPUs' time that sampling costs; with a period only */
+	const char *pace;   /* why the period is what it is, in plain words */
 	size_t cpus;
 	uint64_t samples;
 };

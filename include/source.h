@@ -12,6 +12,7 @@
 #include "sample.h"
 
 struct config;
+struct ibs_decoder_params;
 struct fsroot;
 struct perf_ring;
 struct privops;
@@ -25,7 +26,8 @@ struct source_ring {
 	uint64_t sample_type; /* the layout, from attr.sample_type */
 	bool sample_id_all;
 	enum sample_source source;
-	uint32_t sample_flags; /* or'ed into each sample, SAMPLE_MAYBE_FIRST_TOUCH for one */
+	const struct ibs_decoder_params *ibs; /* the raw registers of an IBS unit, and how to read them; else NULL */
+	uint32_t sample_flags;                /* or'ed into each sample, SAMPLE_MAYBE_FIRST_TOUCH for one */
 };
 
 struct source_env {
@@ -35,7 +37,8 @@ struct source_env {
 	const struct topology *topology; /* at open */
 };
 
-#define SOURCE_WHY_MAX 256
+#define SOURCE_DETAIL_MAX 128
+#define SOURCE_WHY_MAX    256
 
 struct source {
 	const struct source_ops *ops;
@@ -47,6 +50,9 @@ struct source {
 	 * In plain words: what is missing or degraded, and what to do; "" when all is well. After a success it may hold
 	 * a remark: what could be better without anything being wrong.
 	 */
+	uint64_t period;                /* that the hardware took; 0: the source has none */
+	uint64_t period_min;            /* the shortest it takes; with a period only */
+	char detail[SOURCE_DETAIL_MAX]; /* what it is set to, for people; may be "" */
 	char why[SOURCE_WHY_MAX];
 };
 
@@ -86,6 +92,7 @@ struct source_ops {
 };
 
 extern const struct source_ops source_hint_faults;
+extern const struct source_ops source_ibs;
 
 /* All drivers, in the order of "auto", NULL at the end. */
 extern const struct source_ops *const source_table[];

@@ -35,6 +35,8 @@ int source_events_open(struct source *source, const struct perf_event_attr *attr
 int source_events_enable(struct source *source, struct source_events *events, bool on);
 int source_events_cpu_online(struct source *source, struct source_events *events, int cpu, struct source_ring **ret);
 void source_events_cpu_offline(struct source *source, int cpu);
+/* Period of the events of CPUs that come online from now on. */
+void source_events_set_period(struct source_events *events, uint64_t period);
 void source_events_close(struct source *source, struct source_events *events); /* accepts NULL */
 
 /* What could be better, "" when nothing. */

@@ -65,6 +65,9 @@ uint64_t worker_beats(const struct worker *worker);
 /* true when the thread is over, asked to or not; then @ret_result (if not NULL) has 0 or why (-errno). Any thread. */
 bool worker_ended(const struct worker *worker, int *ret_result);
 
+/* CPU time of the thread so far, in ns; 0 when it isn't running. Main thread. */
+uint64_t worker_cpu_ns(const struct worker *worker);
+
 /* In a step: is this thread asked to end? false in a thread that is no worker (a test, the simulator). */
 bool worker_stopping(void);
 

@@ -10,6 +10,8 @@
 
 #define CPU_ID_MAX 8191 /* the kernel's NR_CPUS is at most 8192 */
 
+#define IBS_LATENCY_LOWEST 128 /* cycles */
+
 /* A compact record has 2 bits of frequency, 5 bits of time in 128 ms, and none for a node (record.h). */
 #define COMPACT_FREQ_MAX      3
 #define COMPACT_WINDOW_MAX_MS 3968
@@ -28,7 +30,7 @@ __attribute__((format(printf, 4, 5))) static int blame(const struct option_info 
 
 static int check_sources(const struct config *config, const struct option_info **ret_option, char *text)
 {
-	static const char *const known[] = { "auto", "hint_faults" };
+	static const char *const known[] = { "auto", "ibs", "hint_faults" };
 	const struct config_list *list = &config->sources;
 
 	if (list->n == 0)
@@ -39,13 +41,9 @@ static int check_sources(const struct config *config, const struct option_info *
 
 		for (size_t k = 0; k < sizeof(known) / sizeof(known[0]); k++)
 			found |= strcmp(item, known[k]) == 0;
-		if (strcmp(item, "ibs") == 0)
-			return blame(ret_option, text, "sources",
-				     "\"ibs\" belongs to the IBS source, which this version does not have; take it "
-				     "out");
 		if (!found)
 			return blame(ret_option, text, "sources",
-				     "there is no source \"%s\": it may be \"auto\" or \"hint_faults\"", item);
+				     "there is no source \"%s\": it may be \"auto\", \"ibs\" or \"hint_faults\"", item);
 		for (int k = 0; k < i; k++)
 			if (strcmp(item, list->item[k]) == 0)
 				return blame(ret_option, text, "sources", "\"%s\" stands there twice", item);
@@ -121,6 +119,16 @@ static int check_records(const struct config *config, const struct option_info *
 	return 0;
 }
 
+/* arch/x86/events/amd/ibs.c refuses other thresholds of its load-latency filter. */
+static int check_ibs(const struct config *config, const struct option_info **ret_option, char *text)
+{
+	if (config->ibs_latency_threshold == 0 || config->ibs_latency_threshold >= IBS_LATENCY_LOWEST)
+		return 0;
+	return blame(ret_option, text, "ibs.latency_threshold",
+		     "%lld is below what hardware can: 0 for none, or %d to 2048 cycles",
+		     (long long)config->ibs_latency_threshold, IBS_LATENCY_LOWEST);
+}
+
 int config_check(const struct config *config, const struct option_info **ret_option, char *text)
 {
 	int r = check_sources(config, ret_option, text);
@@ -131,5 +139,7 @@ int config_check(const struct config *config, const struct option_info **ret_opt
 		r = check_cpus(config, ret_option, text);
 	if (r == 0)
 		r = check_records(config, ret_option, text);
+	if (r == 0)
+		r = check_ibs(config, ret_option, text);
 	return r;
 }

@@ -339,14 +339,17 @@ int config_put_item(const struct config_where *where, struct config *config, con
 
 int config_put_sources_mask(const struct config_where *where, struct config *config, int64_t mask)
 {
-	if (mask & SOURCES_HARDWARE)
+	int r = 0;
+
+	if (mask < 1 || mask > (SOURCES_HINT_FAULTS | SOURCES_HARDWARE))
 		return config_fail(where,
-				   "0x%x belongs to the IBS source, which this version does not have; "
-				   "0x%x is hint faults",
-				   SOURCES_HARDWARE, SOURCES_HINT_FAULTS);
-	if (mask != SOURCES_HINT_FAULTS)
-		return config_fail(where, "%lld is out of range: it may be 0x%x, hint faults", (long long)mask,
-				   SOURCES_HINT_FAULTS);
+				   "%lld is out of range: it may be 0x%x, hint faults, 0x%x, hardware, or 0x%x, both",
+				   (long long)mask, SOURCES_HINT_FAULTS, SOURCES_HARDWARE,
+				   SOURCES_HINT_FAULTS | SOURCES_HARDWARE);
 	config_clear_list(config, option_find("sources"));
-	return config_put_item(where, config, option_find("sources"), "hint_faults");
+	if (mask & SOURCES_HARDWARE)
+		r = config_put_item(where, config, option_find("sources"), "ibs");
+	if (r == 0 && (mask & SOURCES_HINT_FAULTS))
+		r = config_put_item(where, config, option_find("sources"), "hint_faults");
+	return r;
 }

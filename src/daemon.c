@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <systemd/sd-daemon.h>
 
 #include "clock.h"
@@ -60,6 +61,10 @@ void daemon_update_state(struct daemon *daemon)
 	} else if (nodeset_is_empty(&daemon->topology->lower)) {
 		state = STATE_WAITING;
 		snprintf(reason, sizeof(reason), "no slow tier of memory yet");
+	} else if (!daemon->dataplane && daemon->start_failed) {
+		state = STATE_DEGRADED;
+		snprintf(reason, sizeof(reason), "cannot set up the threads and tables (%s); trying again each minute",
+			 strerror(-daemon->start_failed));
 	} else if (daemon->source_state == SOURCE_FAILED || daemon->source_state == SOURCE_DEGRADED) {
 		state = STATE_DEGRADED;
 		snprintf(reason, sizeof(reason), "%s", daemon->source_why);
@@ -94,14 +99,23 @@ static int start_dataplane(struct daemon *daemon)
 	};
 	int r = dataplane_start(&params, &daemon->dataplane);
 
+	daemon->start_failed = r;
+	daemon->source_retry_ns = clock_now_ns(&clock_monotonic) + DAEMON_RETRY_NS;
 	if (r < 0)
 		return r;
 	r = daemon_open_source(daemon);
-	if (r < 0) {
+	if (r < 0)
 		log_error("no source works: %s", daemon->source_why);
-		daemon->source_retry_ns = clock_now_ns(&clock_monotonic) + 60 * NSEC_PER_SEC;
-	}
 	return r;
+}
+
+/* What isn't there although there is a slow tier: threads that could not be started, a migrator that is missing. */
+void daemon_retry_dataplane(struct daemon *daemon, uint64_t now_ns)
+{
+	if (nodeset_is_empty(&daemon->topology->lower) || now_ns < daemon->source_retry_ns)
+		return;
+	if (!daemon->dataplane)
+		(void)start_dataplane(daemon); /* logs, and is tried again */
 }
 
 /* What is new since @before (NULL: everything): a node that only grew is no news. */
@@ -144,12 +158,16 @@ static int publish_topology(struct daemon *daemon, struct topology *next)
 	daemon->source.env.topology = next;
 	if (nodeset_is_empty(&next->lower)) {
 		say_waiting(daemon);
+		/* Nothing to learn, so nothing to pay for, and the settings are not ours to keep. */
+		daemon_close_source(daemon);
 		return daemon->dataplane ? dataplane_follow_topology(daemon->dataplane) : 0;
 	}
 	daemon->waiting_said = false;
-	if (daemon->dataplane)
-		return dataplane_follow_topology(daemon->dataplane);
-	return start_dataplane(daemon);
+	if (!daemon->dataplane)
+		return start_dataplane(daemon);
+	if (!daemon->source.ops)
+		(void)daemon_open_source(daemon); /* its failure is the state from here on, and is tried again */
+	return dataplane_follow_topology(daemon->dataplane);
 }
 
 void daemon_follow_topology(struct daemon *daemon)
@@ -167,19 +185,39 @@ void daemon_follow_topology(struct daemon *daemon)
 	}
 	if (topology_equal(next, daemon->topology)) {
 		topology_unref(next);
+		/* A migrator that could not be started, or stopped, at the change. */
+		if (daemon->dataplane)
+			(void)dataplane_follow_topology(daemon->dataplane);
 		return;
 	}
-	(void)publish_topology(daemon, next); /* both of its failures were logged, and are tried again */
+	(void)publish_topology(daemon, next); /* its failures are logged, and tried again */
 	daemon_update_state(daemon);
 }
 
-int daemon_apply_config(struct daemon *daemon, const struct config *config, char *error)
+static bool topology_differs(const struct config *a, const struct config *b)
 {
-	bool manage_changed = config->hint_faults_manage_sysctls != daemon->current.hint_faults_manage_sysctls;
-	struct topology *next;
-	int r;
+	return a->target_nid != b->target_nid || !config_same(a, b, option_find("tiers"));
+}
 
-	r = daemon_read_topology(&daemon->root, config, false, &next, error, CONFIG_ERROR_MAX);
+/* true when what an event is opened with differs; the period can be changed while it is open. */
+static bool source_differs(const struct config *a, const struct config *b)
+{
+	return a->hint_faults_manage_sysctls != b->hint_faults_manage_sysctls || a->ibs_pmu != b->ibs_pmu ||
+	       a->ibs_count != b->ibs_count || a->ibs_l3_miss_only != b->ibs_l3_miss_only ||
+	       a->ibs_latency_threshold != b->ibs_latency_threshold || a->ibs_user_only != b->ibs_user_only;
+}
+
+int daemon_apply_config(struct daemon *daemon, const struct config *config, bool strict, char *error)
+{
+	bool reopen = source_differs(config, &daemon->current);
+	bool period_changed = config->ibs_period != daemon->current.ibs_period;
+	struct topology *next = NULL;
+	int r = 0;
+
+	/* Only where it matters: whatever the machine's memory is like just now, "observe" must not be refused for it.
+	 */
+	if (topology_differs(config, &daemon->current))
+		r = daemon_read_topology(&daemon->root, config, !strict, &next, error, CONFIG_ERROR_MAX);
 	if (r < 0) {
 		if (!error[0])
 			snprintf(error, CONFIG_ERROR_MAX, "cannot read the machine's memory: %s", strerror(-r));
@@ -192,13 +230,20 @@ int daemon_apply_config(struct daemon *daemon, const struct config *config, char
 		return r;
 	}
 	daemon->current = *config;
-	if (topology_equal(next, daemon->topology))
-		topology_unref(next);
+	if (next && !topology_equal(next, daemon->topology))
+		(void)publish_topology(daemon, next); /* its failures are logged, and tried again */
 	else
-		(void)publish_topology(daemon, next);
+		topology_unref(next);
 	if (daemon->dataplane) {
 		dataplane_follow_config(daemon->dataplane);
-		if (manage_changed) {
+		if (!reopen && period_changed && daemon->source.ops && daemon->source.period) {
+			/* 0 is by budget: from where it is. */
+			if (config->ibs_period)
+				(void)daemon->source.ops->set_period(&daemon->source, (uint64_t)config->ibs_period);
+			else
+				daemon_start_budget(daemon);
+		}
+		if (reopen) {
 			daemon_close_source(daemon);
 			(void)daemon_open_source(daemon); /* a failure is the state from here on, and is tried again */
 		}
@@ -254,8 +299,12 @@ static void restore_leftovers(struct daemon *daemon)
 	if (daemon->options.observe_only)
 		return;
 	r = privops_restore(&daemon->privops, &restored);
-	if (r < 0)
-		log_warning("cannot put back settings saved in %s: %s; look at it, then remove it",
+	if (r == -EBADMSG || r == -EPERM)
+		log_warning("cannot put back settings saved in %s: it is not what pghotd wrote (%s); look at it, then "
+			    "remove it",
+			    daemon->privops.saved_path, strerror(-r));
+	else if (r < 0)
+		log_warning("cannot put back settings saved in %s: %s; later: pghotd --restore",
 			    daemon->privops.saved_path, strerror(-r));
 }
 
@@ -326,7 +375,8 @@ static int first_start(struct daemon *daemon)
 		return EXIT_OK;
 	if (r == -EACCES || r == -EPERM)
 		return EXIT_NO_PERMISSION;
-	return daemon->dataplane ? EXIT_CANNOT_WORK : EXIT_FAILED;
+	/* What the machine lacks, it lacks at the next start too; anything else may pass. */
+	return r == -ENOENT || r == -ENODEV || r == -EBUSY ? EXIT_CANNOT_WORK : EXIT_FAILED;
 }
 
 struct last_report {
@@ -364,7 +414,7 @@ static void tear_down(struct daemon *daemon)
 	daemon->stopping = true;
 	if (daemon->dataplane)
 		dataplane_request_stop(daemon->dataplane);
-	/* Settings go back first: whatever else hangs, the machine is as it was found. */
+	/* Before the threads are waited for: whatever hangs, the settings are as they were found. */
 	daemon_close_source(daemon);
 	if (dataplane_stop(daemon->dataplane, STOP_TIMEOUT_NS) < 0) {
 		/* A thread still uses the stores: the end of the process frees them. */
@@ -383,6 +433,17 @@ static void tear_down(struct daemon *daemon)
 	fsroot_close(&daemon->root);
 }
 
+/* One for each sampled CPU, and a few: the soft limit is for programs that use select(). */
+static void raise_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == limit.rlim_max)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &limit); /* where it is too low, opening says so */
+}
+
 int daemon_run_and_report(const struct daemon_options *options, daemon_report_fn report)
 {
 	static struct daemon daemon;
@@ -397,6 +458,7 @@ int daemon_run_and_report(const struct daemon_options *options, daemon_report_fn
 	};
 	daemon.owners_logged_ns = daemon.topology_read_ns = daemon.started_ns;
 	rcu_thread_start();
+	raise_descriptors();
 	status = set_up_facts(&daemon);
 	if (status == EXIT_OK)
 		status = set_up_stores(&daemon);

@@ -6,6 +6,7 @@
 #include <systemd/sd-daemon.h>
 
 #include "clock.h"
+#include "config_value.h"
 #include "daemon.h"
 #include "dataplane.h"
 #include "log.h"
@@ -64,6 +65,10 @@ static size_t list_sources(const struct daemon *daemon, struct report_source *re
 			.name = (*ops)->name,
 			.state = open || failed ? source_state_name(daemon->source_state) : "unused",
 			.why = open || failed ? daemon->source_why : "",
+			.detail = open ? daemon->source.detail : "",
+			.period = open ? daemon->source.period : 0,
+			.cost_ratio = open ? daemon->paced.cost : 0,
+			.pace = open && daemon->source.period ? budget_reason_text(daemon->paced.reason) : "",
 			.cpus = open ? daemon->source.n_rings : 0,
 			.samples = stats_sum(daemon->stats,
 					     (*ops)->id == SAMPLE_SOURCE_HINT_FAULTS ? STAT_HINTFAULTS : STAT_HWHINTS),
@@ -174,7 +179,7 @@ static int op_set_option(void *ctx, const struct bus_peer *peer, const char *key
 	}
 	(void)config_get_text(&daemon->current, option, from, sizeof(from));
 	(void)config_get_text(&next, option, to, sizeof(to));
-	r = daemon_apply_config(daemon, &next, error);
+	r = daemon_apply_config(daemon, &next, true, error);
 	if (r < 0)
 		return r;
 	snprintf(uid, sizeof(uid), "%u", peer->uid);
@@ -242,6 +247,30 @@ static char *compare_options(struct daemon *daemon, struct config *next)
 	return text;
 }
 
+/* The file was checked, and so was what runs; what runs and waits for a restart, together with the file, was not. */
+static int check_mixture(const struct config *next, char *error)
+{
+	const struct option_info *option;
+	char why[CONFIG_ERROR_MAX];
+	int r = config_check(next, &option, why);
+
+	if (r < 0)
+		snprintf(error, CONFIG_ERROR_MAX, "needs a restart, since the running %s can't be changed: %.300s",
+			 option->key, why);
+	return r;
+}
+
+/* @text with its lines joined, for one line of the log. */
+static void join_lines(char *text)
+{
+	size_t len = strlen(text);
+
+	while (len > 0 && text[len - 1] == '\n')
+		text[--len] = '\0';
+	for (char *p = text; (p = strchr(p, '\n'));)
+		*p = ';';
+}
+
 int daemon_reload(struct daemon *daemon, const char *who, char **ret_note, char *error)
 {
 	struct config file, next;
@@ -253,8 +282,10 @@ int daemon_reload(struct daemon *daemon, const char *who, char **ret_note, char 
 	if (r == 0) {
 		next = file;
 		note = compare_options(daemon, &next);
-		r = daemon_apply_config(daemon, &next, error);
+		r = check_mixture(&next, error);
 	}
+	if (r == 0)
+		r = daemon_apply_config(daemon, &next, false, error);
 	sd_notify(0, "READY=1");
 	if (r < 0) {
 		log_error("reload asked for by %s is refused, the running configuration stays: %s", who, error);
@@ -262,10 +293,11 @@ int daemon_reload(struct daemon *daemon, const char *who, char **ret_note, char 
 		return r;
 	}
 	daemon->file = file;
-	log_notice("configuration read again, asked for by %s%s%s", who, note && *note ? ": " : "", note ? note : "");
 	if (ret_note)
-		*ret_note = note;
-	else
-		free(note);
+		*ret_note = note ? strdup(note) : NULL;
+	if (note)
+		join_lines(note);
+	log_notice("configuration read again, asked for by %s%s%s", who, note && *note ? ": " : "", note ? note : "");
+	free(note);
 	return 0;
 }

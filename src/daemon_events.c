@@ -30,29 +30,58 @@ static void again(sd_event_source *timer, uint64_t usec)
 	sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
 }
 
-struct owners_log {
-	struct daemon *daemon;
-	size_t lines;
-};
-
 #define OWNERS_LOG_LINES 20
 
-static int log_owner(void *ctx, struct owner *owner)
+struct owner_news {
+	uint32_t pid;
+	uint64_t bytes;
+	char comm[16];
+};
+
+struct owners_log {
+	struct owner_news news[OWNERS_LOG_LINES];
+	size_t n;
+};
+
+static int collect_news(void *ctx, struct owner *owner)
 {
 	struct owners_log *log = ctx;
 	uint64_t hot_bytes = atomic_load_explicit(&owner->hot_bytes, memory_order_relaxed); /* a gauge */
-	uint64_t bytes = hot_bytes - owner->logged_bytes;
-	char pid[16];
+	struct owner_news *news = &log->news[log->n];
 
-	if (bytes == 0)
+	if (hot_bytes == owner->logged_bytes)
 		return 0;
+	*news = (struct owner_news){ .pid = owner->pid, .bytes = hot_bytes - owner->logged_bytes };
+	memcpy(news->comm, owner->comm, sizeof(news->comm));
 	owner->logged_bytes = hot_bytes;
-	snprintf(pid, sizeof(pid), "%u", owner->pid);
-	log_fields(LOG_INFO, (const struct log_field[]){ { "PGHOT_PID", pid }, { "PGHOT_COMM", owner->comm } }, 2,
-		   "%s %llu KiB of %s (pid %s)",
-		   log->daemon->current.mode == MODE_PROMOTE ? "promoted" : "would promote",
-		   (unsigned long long)(bytes >> 10), owner->comm, pid);
-	return ++log->lines == OWNERS_LOG_LINES;
+	return ++log->n == OWNERS_LOG_LINES;
+}
+
+void daemon_process_name(const struct fsroot *root, uint32_t pid, char comm[16])
+{
+	char now[64];
+
+	/* Gone: what it was called when it was first seen has to do. */
+	if (fsroot_read(root, now, sizeof(now), "proc/%u/comm", pid) > 0)
+		snprintf(comm, 16, "%.15s", now);
+}
+
+static void log_owners(struct daemon *daemon)
+{
+	struct owners_log log = { .n = 0 };
+
+	dataplane_owners(daemon->dataplane, collect_news, &log);
+	for (size_t i = 0; i < log.n; i++) {
+		struct owner_news *news = &log.news[i];
+		char pid[16];
+
+		daemon_process_name(&daemon->root, news->pid, news->comm);
+		snprintf(pid, sizeof(pid), "%u", news->pid);
+		log_fields(LOG_INFO, (const struct log_field[]){ { "PGHOT_PID", pid }, { "PGHOT_COMM", news->comm } },
+			   2, "%s %llu KiB of %s (pid %s)",
+			   daemon->current.mode == MODE_PROMOTE ? "promoted" : "would promote",
+			   (unsigned long long)(news->bytes >> 10), news->comm, pid);
+	}
 }
 
 static void look_at_kernel(struct daemon *daemon, uint64_t now_ns)
@@ -78,14 +107,16 @@ static int on_tick(sd_event_source *timer, uint64_t usec, void *ctx)
 
 	look_at_kernel(daemon, now_ns);
 	daemon_check_source(daemon, now_ns);
-	if (now_ns - daemon->topology_read_ns >= (daemon->uevent_fd < 0 ? TOPOLOGY_POLL_NS : TOPOLOGY_POLL_SLOW_NS))
+	daemon_keep_budget(daemon, now_ns);
+	if (now_ns - daemon->topology_read_ns >= (daemon->uevent_fd < 0 ? TOPOLOGY_POLL_NS : TOPOLOGY_POLL_SLOW_NS)) {
 		daemon_follow_topology(daemon);
+		daemon_compare_cpus(daemon);
+	}
+	daemon_retry_dataplane(daemon, now_ns);
 	daemon_update_state(daemon);
 	if (daemon->dataplane && now_ns - daemon->owners_logged_ns >= OWNERS_LOG_NS) {
-		struct owners_log log = { .daemon = daemon };
-
 		daemon->owners_logged_ns = now_ns;
-		dataplane_owners(daemon->dataplane, log_owner, &log);
+		log_owners(daemon);
 	}
 	sd_notifyf(0, "STATUS=%s, promoted %llu MiB%s%s", report_state_name[daemon->state],
 		   (unsigned long long)(stats_sum(daemon->stats, STAT_PROMOTED_BYTES) >> 20),
@@ -161,9 +192,12 @@ static int on_uevent(sd_event_source *source, int fd, uint32_t revents, void *ct
 			daemon_cpu_changed(daemon, event.cpu, event.kind == UEVENT_CPU_ONLINE);
 			topology_changes_soon(daemon);
 			break;
+		case UEVENT_OVERRUN:
+			daemon_compare_cpus(daemon);
+			topology_changes_soon(daemon);
+			break;
 		case UEVENT_MEMORY:
 		case UEVENT_NODE:
-		case UEVENT_OVERRUN:
 			topology_changes_soon(daemon);
 			break;
 		case UEVENT_OTHER:

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -8,14 +9,22 @@
 #include "dataplane.h"
 #include "log.h"
 
-#define RETRY_NS (60 * NSEC_PER_SEC)
-
 static bool source_wanted(const struct config *config, const struct source_ops *ops)
 {
 	for (int i = 0; i < config->sources.n; i++)
 		if (strcmp(config->sources.item[i], "auto") == 0 || strcmp(config->sources.item[i], ops->name) == 0)
 			return true;
 	return false;
+}
+
+/* What check() says becomes the state. Returns what it returned. */
+static int look_at_source(struct daemon *daemon)
+{
+	int r = daemon->source.ops->check(&daemon->source);
+
+	snprintf(daemon->source_why, sizeof(daemon->source_why), "%s", daemon->source.why);
+	daemon->source_state = r < 0 ? SOURCE_FAILED : r > 0 ? SOURCE_DEGRADED : SOURCE_RUNNING;
+	return r;
 }
 
 /* No permission tells a person more than "not there"; both tell more than nothing. */
@@ -89,6 +98,8 @@ static int open_one(struct daemon *daemon, const struct source_ops *ops)
 	if (r == 0)
 		r = ops->open(source);
 	if (r == 0) {
+		/* Before the first sample: with no filter, a period that is too short by far would be a storm. */
+		daemon_start_budget(daemon);
 		r = hand_over_rings(daemon);
 		if (r == 0)
 			r = ops->enable(source, true);
@@ -117,9 +128,11 @@ int daemon_open_source(struct daemon *daemon)
 			continue;
 		r = open_one(daemon, *ops);
 		if (r == 0) {
-			daemon->source_state = SOURCE_RUNNING;
-			snprintf(daemon->source_why, sizeof(daemon->source_why), "%s", daemon->source.why);
-			log_info("source %s: running on %zu CPUs%s%s", (*ops)->name, daemon->source.n_rings,
+			/* What the kernel promoted up to here, it did with settings that were not ours. */
+			(void)promoter_look(&daemon->promoter, &daemon->root, clock_now_ns(&clock_monotonic));
+			(void)look_at_source(daemon);
+			log_info("source %s: running on %zu CPUs%s%s%s%s", (*ops)->name, daemon->source.n_rings,
+				 daemon->source.detail[0] ? ", " : "", daemon->source.detail,
 				 daemon->source.why[0] ? "; " : "", daemon->source.why);
 			return 0;
 		}
@@ -153,13 +166,12 @@ void daemon_check_source(struct daemon *daemon, uint64_t now_ns)
 	if (!daemon->source.ops) {
 		if (now_ns < daemon->source_retry_ns)
 			return;
-		daemon->source_retry_ns = now_ns + RETRY_NS;
-		daemon_open_source(daemon);
+		daemon->source_retry_ns = now_ns + DAEMON_RETRY_NS;
+		if (!nodeset_is_empty(&daemon->topology->lower))
+			(void)daemon_open_source(daemon); /* its failure is the state, and is tried again */
 		return;
 	}
-	r = daemon->source.ops->check(&daemon->source);
-	snprintf(daemon->source_why, sizeof(daemon->source_why), "%s", daemon->source.why);
-	daemon->source_state = r < 0 ? SOURCE_FAILED : r > 0 ? SOURCE_DEGRADED : SOURCE_RUNNING;
+	r = look_at_source(daemon);
 	if (daemon->source_state != before) {
 		if (daemon->source_state == SOURCE_RUNNING)
 			log_notice("source %s: well again", daemon->source.ops->name);
@@ -169,7 +181,7 @@ void daemon_check_source(struct daemon *daemon, uint64_t now_ns)
 	if (r < 0) {
 		daemon_close_source(daemon);
 		daemon->source_state = SOURCE_FAILED;
-		daemon->source_retry_ns = now_ns + RETRY_NS;
+		daemon->source_retry_ns = now_ns + DAEMON_RETRY_NS;
 	}
 }
 
@@ -198,4 +210,38 @@ void daemon_cpu_changed(struct daemon *daemon, int cpu, bool online)
 		log_warning("CPU %d came online, but cannot be sampled: %s", cpu, strerror(-r));
 	else
 		log_info("CPU %d came online: sampling it", cpu);
+}
+
+struct online {
+	struct daemon *daemon;
+	struct source_ring *ring; /* looked for; NULL: each one that comes is tried */
+	bool found;
+};
+
+static int see_online(void *ctx, int cpu)
+{
+	struct online *online = ctx;
+
+	if (!online->ring) {
+		daemon_cpu_changed(online->daemon, cpu, true);
+		return 0;
+	}
+	online->found |= online->ring->cpu == cpu;
+	return online->found;
+}
+
+void daemon_compare_cpus(struct daemon *daemon)
+{
+	struct source *source = &daemon->source;
+	char cpus[4096];
+
+	if (!source->ops || fsroot_read(&daemon->root, cpus, sizeof(cpus), "sys/devices/system/cpu/online") < 0)
+		return;
+	for (size_t i = 0; i < source->n_rings; i++) {
+		struct online online = { .daemon = daemon, .ring = &source->rings[i] };
+
+		if (source->rings[i].ring && idlist_for_each(cpus, INT_MAX, see_online, &online) == 0 && !online.found)
+			daemon_cpu_changed(daemon, source->rings[i].cpu, false);
+	}
+	(void)idlist_for_each(cpus, INT_MAX, see_online, &(struct online){ .daemon = daemon });
 }

@@ -111,14 +111,15 @@ static int janitor_turn(void *ctx)
 	return 0;
 }
 
-/* Start the thread in @worker under @name: pinned to @cpus, or anywhere with "". */
-static int start_worker(struct worker *worker, const char *cpus, int (*turn)(void *), void *ctx, const char *fmt,
+/* Start the thread in @worker as @name and @id: pinned to @cpus, or anywhere with "". */
+static int start_worker(struct worker *worker, const char *cpus, int (*turn)(void *), void *ctx, const char *name,
 			int id)
 {
 	int r;
 
 	*worker = (struct worker){ .cpus = cpus, .step = turn, .ctx = ctx };
-	snprintf(worker->name, sizeof(worker->name), "%s%d", fmt, id);
+	/* Node ids end at 1023, and the kernel keeps 15 characters. */
+	snprintf(worker->name, sizeof(worker->name), "%.11s%u", name, (unsigned int)id % 10000u);
 	r = worker_start(worker);
 	if (r < 0)
 		log_error("cannot start thread %s: %s", worker->name, strerror(-r));
@@ -170,9 +171,11 @@ static int make_collectors(struct dataplane *dp, const struct config *config)
 		for (size_t i = 0; i < dp->n_readers; i++)
 			mine[i] = dp->queues[i * dp->n_collectors + c];
 		t->dp = dp;
-		t->waker = waker_new();
-		if (!params.stats || !t->waker)
+		if (!params.stats)
 			return -ENOMEM;
+		t->waker = waker_new();
+		if (!t->waker)
+			return -errno;
 		t->collector = collector_new(&params);
 		if (!t->collector)
 			return -ENOMEM;
@@ -216,10 +219,12 @@ static int start_threads(struct dataplane *dp)
 {
 	int r = 0;
 
-	dp->janitor_waker = waker_new();
 	dp->janitor_stats = stats_slot_new(dp->params.stats);
-	if (!dp->janitor_waker || !dp->janitor_stats)
+	if (!dp->janitor_stats)
 		return -ENOMEM;
+	dp->janitor_waker = waker_new();
+	if (!dp->janitor_waker)
+		return -errno;
 	for (size_t i = 0; i < dp->n_collectors && r == 0; i++)
 		r = start_worker(&dp->collectors[i].worker, "", collector_turn, &dp->collectors[i], "pghot-coll",
 				 (int)i);
@@ -233,7 +238,7 @@ static int start_threads(struct dataplane *dp)
 		r = start_worker(&t->worker, t->cpus, reader_turn, t, "pghot-read", t->nid);
 	}
 	if (r == 0)
-		r = start_worker(&dp->janitor, "", janitor_turn, dp, "pghot-janitor", 0);
+		r = start_worker(&dp->janitor, "", janitor_turn, dp, "pghot-tidy", 0);
 	return r;
 }
 
@@ -271,10 +276,15 @@ static int add_migrator(struct dataplane *dp, int nid, unsigned int part, unsign
 	if (!t || !params.stats)
 		goto fail;
 	t->dp = dp;
-	t->waker = waker_new();
+	t->part = part;
 	t->migrator = migrator_new(&params);
-	if (!t->waker || !t->migrator)
+	if (!t->migrator)
 		goto fail;
+	t->waker = waker_new();
+	if (!t->waker) {
+		r = -errno;
+		goto fail;
+	}
 	r = start_worker(&t->worker, "", migrator_turn, t, "pghot-move", nid);
 	if (r < 0)
 		goto fail;
@@ -300,6 +310,14 @@ static void drop_migrator(struct dataplane *dp, size_t i)
 	dp->migrators[i] = dp->migrators[--dp->n_migrators];
 }
 
+static bool has_migrator(const struct dataplane *dp, int nid, unsigned int part)
+{
+	for (size_t i = 0; i < dp->n_migrators; i++)
+		if (migrator_nid(dp->migrators[i]->migrator) == nid && dp->migrators[i]->part == part)
+			return true;
+	return false;
+}
+
 int dataplane_follow_topology(struct dataplane *dp)
 {
 	struct topology *topology = topology_store_get(dp->params.topology);
@@ -310,16 +328,10 @@ int dataplane_follow_topology(struct dataplane *dp)
 	for (size_t i = dp->n_migrators; i-- > 0;)
 		if (!nodeset_has(&topology->lower, migrator_nid(dp->migrators[i]->migrator)))
 			drop_migrator(dp, i);
-	nodeset_for_each (nid, &topology->lower) {
-		bool known = false;
-
-		for (size_t i = 0; i < dp->n_migrators; i++)
-			known |= migrator_nid(dp->migrators[i]->migrator) == nid;
-		for (unsigned int part = 0; !known && part < config.threads_migrators_per_node && r == 0; part++)
-			r = add_migrator(dp, nid, part, (unsigned int)config.threads_migrators_per_node);
-		if (r < 0)
-			break;
-	}
+	nodeset_for_each (nid, &topology->lower)
+		for (unsigned int part = 0; part < config.threads_migrators_per_node && r == 0; part++)
+			if (!has_migrator(dp, nid, part))
+				r = add_migrator(dp, nid, part, (unsigned int)config.threads_migrators_per_node);
 	topology_unref(topology);
 	return r;
 }
@@ -396,12 +408,22 @@ void dataplane_request_stop(struct dataplane *dp)
 		waker_wake(dp->janitor_waker);
 }
 
-/* Join one thread by @deadline_ns; true when it has ended (or never was). */
-static bool join_by(const struct dataplane *dp, struct worker *worker, uint64_t deadline_ns)
+/* Join one thread by @deadline_ns; true when it has ended (or never was). @doing: what holds it, if that is known. */
+static bool join_by(const struct dataplane *dp, struct worker *worker, uint64_t deadline_ns, const char *doing)
 {
 	uint64_t now_ns = clock_now_ns(dp->params.clock);
 
-	return worker_join(worker, deadline_ns > now_ns ? deadline_ns - now_ns : 0) == 0;
+	if (worker_join(worker, deadline_ns > now_ns ? deadline_ns - now_ns : 0) == 0)
+		return true;
+	log_warning("thread %s has not ended in time%s; leaving without it", worker->name, doing);
+	return false;
+}
+
+static bool join_migrator(const struct dataplane *dp, struct migrate_thread *t, uint64_t deadline_ns)
+{
+	bool in_call = migrator_in_call_since_ns(t->migrator) != 0;
+
+	return join_by(dp, &t->worker, deadline_ns, in_call ? ": it is in a move_pages() call of the kernel's" : "");
 }
 
 static void dataplane_free(struct dataplane *dp)
@@ -435,23 +457,12 @@ int dataplane_stop(struct dataplane *dp, uint64_t timeout_ns)
 	deadline_ns = clock_now_ns(dp->params.clock) + timeout_ns;
 	dataplane_request_stop(dp);
 	for (size_t i = 0; dp->readers && i < dp->n_readers; i++)
-		ended &= join_by(dp, &dp->readers[i].worker, deadline_ns);
+		ended &= join_by(dp, &dp->readers[i].worker, deadline_ns, "");
 	for (size_t i = 0; dp->collectors && i < dp->n_collectors; i++)
-		ended &= join_by(dp, &dp->collectors[i].worker, deadline_ns);
-	ended &= join_by(dp, &dp->janitor, deadline_ns);
-	for (size_t i = 0; i < dp->n_migrators; i++) {
-		struct migrate_thread *t = dp->migrators[i];
-
-		if (join_by(dp, &t->worker, deadline_ns))
-			continue;
-		ended = false;
-		log_warning("node %d: a move_pages() call has not come back from the kernel for %llu ms; leaving "
-			    "without it",
-			    migrator_nid(t->migrator),
-			    (unsigned long long)((clock_now_ns(dp->params.clock) -
-						  migrator_in_call_since_ns(t->migrator)) /
-						 NSEC_PER_MSEC));
-	}
+		ended &= join_by(dp, &dp->collectors[i].worker, deadline_ns, "");
+	ended &= join_by(dp, &dp->janitor, deadline_ns, "");
+	for (size_t i = 0; i < dp->n_migrators; i++)
+		ended &= join_migrator(dp, dp->migrators[i], deadline_ns);
 	if (!ended)
 		return -ETIMEDOUT;
 	dataplane_free(dp);

@@ -7,6 +7,17 @@
 #include "owners.h"
 #include "rcu.h"
 
+uint64_t dataplane_sampling_cpu_ns(const struct dataplane *dp)
+{
+	uint64_t sum_ns = 0;
+
+	for (size_t i = 0; i < dp->n_readers; i++)
+		sum_ns += worker_cpu_ns(&dp->readers[i].worker);
+	for (size_t i = 0; i < dp->n_collectors; i++)
+		sum_ns += worker_cpu_ns(&dp->collectors[i].worker);
+	return sum_ns;
+}
+
 void dataplane_usage(const struct dataplane *dp, struct hotness_usage *ret, size_t *ret_owners)
 {
 	hotness_usage(dp->hotness, ret);

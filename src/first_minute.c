@@ -91,6 +91,7 @@ static void print_found(const struct report *report, const struct daemon *daemon
 	print_bytes("  hot on the slow tier, would be promoted: ", would_bytes, "\n");
 	dataplane_owners(daemon->dataplane, rank_owner, &top);
 	for (size_t i = 0; i < top.n; i++) {
+		daemon_process_name(&daemon->root, top.list[i].pid, top.list[i].comm);
 		printf("    %-16s pid %-8u", top.list[i].comm, top.list[i].pid);
 		print_bytes(" ", top.list[i].bytes, "\n");
 	}

@@ -196,6 +196,10 @@ enum hotness_result hotness_access_page(struct hotness *hotness, unsigned int sh
 	first = region_see(&hotness->mem, region, page);
 	if (first < 0)
 		return HOTNESS_NO_MEMORY;
+	if (first) /* one writer, so no locked add */
+		atomic_store_explicit(&shard->pages_seen,
+				      atomic_load_explicit(&shard->pages_seen, memory_order_relaxed) + 1,
+				      memory_order_relaxed);
 	if (first && (sample->flags & SAMPLE_MAYBE_FIRST_TOUCH))
 		return HOTNESS_FIRST_SIGHTING;
 	region_count(region, sample->time_ns);
@@ -368,9 +372,12 @@ bool hotness_find_region(const struct hotness *hotness, uint32_t pid, uint32_t o
 void hotness_usage(const struct hotness *hotness, struct hotness_usage *ret)
 {
 	uint64_t records = atomic_load_explicit(&hotness->records_changed, memory_order_relaxed);
+	uint64_t pages_seen = 0;
 
-	for (unsigned int i = 0; i < hotness->shards; i++)
+	for (unsigned int i = 0; i < hotness->shards; i++) {
 		records += atomic_load_explicit(&hotness->shard[i].records_made, memory_order_relaxed);
+		pages_seen += atomic_load_explicit(&hotness->shard[i].pages_seen, memory_order_relaxed);
+	}
 	*ret = (struct hotness_usage){
 		.bytes = tablemem_bytes(&hotness->mem),
 		.memory_max_bytes = atomic_load_explicit(&hotness->mem.max_bytes, memory_order_relaxed),
@@ -379,5 +386,6 @@ void hotness_usage(const struct hotness *hotness, struct hotness_usage *ret)
 		/* Read one after the other: a record may be seen cleared before it is seen made. */
 		.records = (int64_t)records > 0 ? records : 0,
 		.regions = regions_count(hotness->regions),
+		.pages_seen = pages_seen,
 	};
 }

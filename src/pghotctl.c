@@ -244,7 +244,7 @@ static int set_option(const char *key, const char *value)
 	if (known && strcmp(was, now) == 0)
 		printf("%s: %s already\n", key, now);
 	else
-		printf("%s: %s%s%s\nuntil the next reload or restart; for good: in " PGHOTD_CONF "\n", key, was,
+		printf("%s: %s%s%s\nuntil the next reload or restart; for good: in the configuration file\n", key, was,
 		       known ? " -> " : "", known ? now : value);
 	return EXIT_DONE;
 }

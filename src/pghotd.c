@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 
 #include "build_config.h"
 #include "cleanup.h"
@@ -215,9 +217,13 @@ static int check_config(const struct daemon_options *options)
 	}
 	r = fsroot_open(&root, options->root_path);
 	if (r == 0) {
-		r = daemon_read_topology(&root, &config, false, &topology, error, sizeof(error));
-		if (r == 0)
+		/* As lenient as a start is: a node that isn't there yet is a note. */
+		r = daemon_read_topology(&root, &config, true, &topology, error, sizeof(error));
+		if (r == 0) {
+			if (topology->advice[0])
+				printf("note: %s\n", topology->advice);
 			topology_unref(topology);
+		}
 		fsroot_close(&root);
 	}
 	if (r == -EINVAL) {
@@ -285,12 +291,31 @@ static int list_sources(const struct daemon_options *options)
 	return works ? EXIT_OK : EXIT_CANNOT_WORK;
 }
 
+/*
+ * A daemon that runs puts its settings back itself; to do so under it would leave it without samples. systemd calls
+ * --restore also behind a start that failed because another daemon runs.
+ */
+static bool daemon_runs(const struct daemon_options *options)
+{
+	char path[PATH_MAX];
+	_cleanup_close_ int fd = -1;
+
+	snprintf(path, sizeof(path), "%s.lock", options->socket_path);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+}
+
 static int restore(const struct daemon_options *options)
 {
 	struct privops privops = { .ops = &privops_direct, .saved_path = options->saved_path };
 	struct privops_restored restored;
-	int r = fsroot_open(&privops.root, options->root_path);
+	int r;
 
+	if (daemon_runs(options)) {
+		log_info("a pghotd is running and puts back its settings when it ends: nothing done");
+		return EXIT_OK;
+	}
+	r = fsroot_open(&privops.root, options->root_path);
 	if (r == 0)
 		r = privops_restore(&privops, &restored);
 	fsroot_close(&privops.root);

@@ -37,9 +37,16 @@ static int direct_event_enable(void *ctx, int fd, bool on)
 	return ioctl(fd, on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0) < 0 ? -errno : 0;
 }
 
+static int direct_event_period(void *ctx, int fd, uint64_t period)
+{
+	(void)ctx;
+	return ioctl(fd, PERF_EVENT_IOC_PERIOD, &period) < 0 ? -errno : 0;
+}
+
 const struct privops_ops privops_direct = {
 	.event_open = direct_event_open,
 	.event_enable = direct_event_enable,
+	.event_period = direct_event_period,
 };
 
 int privops_event_open(const struct privops *priv, const struct perf_event_attr *attr, int cpu)
@@ -50,6 +57,11 @@ int privops_event_open(const struct privops *priv, const struct perf_event_attr 
 int privops_event_enable(const struct privops *priv, int fd, bool on)
 {
 	return (priv->ops->event_enable ? priv->ops->event_enable : direct_event_enable)(priv->ctx, fd, on);
+}
+
+int privops_event_period(const struct privops *priv, int fd, uint64_t period)
+{
+	return (priv->ops->event_period ? priv->ops->event_period : direct_event_period)(priv->ctx, fd, period);
 }
 
 int privops_setting_get(const struct privops *priv, enum privops_setting setting, uint64_t *ret)

@@ -13,11 +13,13 @@
 
 #include "decode.h"
 #include "hotness.h"
+#include "ibs_sample.h"
 #include "perf_ring.h"
 #include "reader.h"
 #include "sample.h"
 #include "sample_queue.h"
 #include "source.h"
+#include "source_ibs_record.h"
 #include "stats.h"
 #include "waker.h"
 
@@ -46,7 +48,8 @@ struct reader {
 	int epoll_fd;
 	int interrupt_fd;
 	pthread_mutex_t lock;
-	struct entry *entries; /* from here on under the lock */
+	struct source_ibs_record *ibs; /* under the lock; NULL until there is a ring of IBS */
+	struct entry *entries;         /* from here on under the lock */
 	size_t n_entries, room;
 	uint64_t last_id;
 };
@@ -96,6 +99,7 @@ void reader_free(struct reader *reader)
 		close(reader->epoll_fd);
 	pthread_mutex_destroy(&reader->lock);
 	free(reader->entries);
+	free(reader->ibs);
 	free(reader);
 }
 
@@ -122,6 +126,20 @@ static int make_room(struct reader *reader)
 	return 0;
 }
 
+/* One source is open at a time, so one decoder does for all of its rings. */
+static int make_ibs_decoder(struct reader *reader, const struct source_ring *ring)
+{
+	if (!ring->ibs)
+		return 0;
+	if (!reader->ibs) {
+		/* Its parts are in cache lines of their own. */
+		reader->ibs = aligned_alloc(_Alignof(struct source_ibs_record), sizeof(*reader->ibs));
+		if (!reader->ibs)
+			return -ENOMEM;
+	}
+	return source_ibs_record_init(reader->ibs, ring->sample_type, ring->ibs);
+}
+
 static int add_locked(struct reader *reader, struct source_ring *ring)
 {
 	struct entry entry = { .ring = ring, .id = reader->last_id + 1, .fd = ring->fd };
@@ -131,6 +149,8 @@ static int add_locked(struct reader *reader, struct source_ring *ring)
 	if (find_entry(reader, ring))
 		return -EEXIST;
 	r = make_room(reader);
+	if (r == 0)
+		r = make_ibs_decoder(reader, ring);
 	if (r < 0)
 		return r;
 	if (entry.fd >= 0 && epoll_ctl(reader->epoll_fd, EPOLL_CTL_ADD, entry.fd, &event) < 0) {
@@ -225,13 +245,77 @@ struct drained {
 
 _Static_assert(READER_SHARDS_MAX <= 64, "a bit for each shard");
 
+static void hand_on(struct reader *reader, const struct sample *sample, struct drained *drained)
+{
+	unsigned int shard = hotness_shard(sample->pid, sample->addr, reader->shards);
+
+	/* Also when it is full: then its collector has all the more to do. */
+	drained->wake |= 1ULL << shard;
+	if (sample_queue_push(reader->queues[shard], sample) < 0)
+		stats_inc(reader->stats, STAT_DROPPED_QUEUE_FULL);
+	else
+		drained->handed_on++;
+}
+
+/* Where the data of a load came from, in the three classes that the kernel's pghot counts. */
+static void count_level(struct reader *reader, const struct ibs_op *op)
+{
+	switch (op->source) {
+	case IBS_SOURCE_DRAM:
+	case IBS_SOURCE_DRAM_FAR:
+	case IBS_SOURCE_PMEM:
+		stats_inc(reader->stats, STAT_HW_DRAM);
+		break;
+	case IBS_SOURCE_EXT_MEM:
+		stats_inc(reader->stats, STAT_HW_EXT_MEM);
+		break;
+	case IBS_SOURCE_L1:
+	case IBS_SOURCE_L2:
+	case IBS_SOURCE_LINE_FILL:
+	case IBS_SOURCE_L3:
+	case IBS_SOURCE_LOCAL_CACHE:
+	case IBS_SOURCE_PEER_CACHE_NEAR:
+	case IBS_SOURCE_PEER_CACHE_FAR:
+		stats_inc(reader->stats, STAT_HW_CACHE);
+		break;
+	default:
+		break;
+	}
+}
+
+static void take_ibs(struct reader *reader, const struct source_ring *ring, const struct perf_event_header *header,
+		     struct drained *drained)
+{
+	static const enum stat_id cause[IBS_DISCARDS] = {
+		[IBS_DISCARD_GUEST] = STAT_DISCARDED_GUEST,       [IBS_DISCARD_NO_PID] = STAT_DISCARDED_NO_PID,
+		[IBS_DISCARD_SELF] = STAT_DISCARDED_SELF,         [IBS_DISCARD_NO_ACCESS] = STAT_DISCARDED_NO_ACCESS,
+		[IBS_DISCARD_PREFETCH] = STAT_DISCARDED_PREFETCH, [IBS_DISCARD_NO_ADDRESS] = STAT_DISCARDED_NO_ADDRESS,
+		[IBS_DISCARD_KERNEL] = STAT_DISCARDED_KERNEL,     [IBS_DISCARD_NO_PHYS] = STAT_DISCARDED_NO_PHYS,
+	};
+	struct source_ibs_record *record = reader->ibs;
+	struct sample sample;
+	enum ibs_discard why;
+
+	if (source_ibs_record_take(record, header) < 0) {
+		stats_inc(reader->stats, STAT_BAD_RECORDS);
+		return;
+	}
+	stats_inc(reader->stats, STAT_TOTAL);
+	stats_inc(reader->stats, STAT_HWHINTS);
+	count_level(reader, &record->op);
+	why = ibs_to_sample(&record->decoder, &record->decoded, &record->op, ring->cpu, &sample);
+	if (why != IBS_KEEP)
+		stats_inc(reader->stats, cause[why]);
+	else
+		hand_on(reader, &sample, drained);
+}
+
 static void take_sample(struct reader *reader, const struct source_ring *ring, const struct perf_event_header *header,
 			struct drained *drained)
 {
 	struct decode_sample decoded;
 	struct sample sample;
 	enum stat_id why;
-	unsigned int shard;
 
 	if (decode_sample(ring->sample_type, header, &decoded) < 0) {
 		stats_inc(reader->stats, STAT_BAD_RECORDS);
@@ -245,13 +329,7 @@ static void take_sample(struct reader *reader, const struct source_ring *ring, c
 		return;
 	}
 	make_sample(ring, &decoded, &sample);
-	shard = hotness_shard(sample.pid, sample.addr, reader->shards);
-	/* Also when it is full: then its collector has all the more to do. */
-	drained->wake |= 1ULL << shard;
-	if (sample_queue_push(reader->queues[shard], &sample) < 0)
-		stats_inc(reader->stats, STAT_DROPPED_QUEUE_FULL);
-	else
-		drained->handed_on++;
+	hand_on(reader, &sample, drained);
 }
 
 static void take_record(struct reader *reader, const struct source_ring *ring, const struct perf_event_header *header,
@@ -261,7 +339,7 @@ static void take_record(struct reader *reader, const struct source_ring *ring, c
 
 	switch (header->type) {
 	case PERF_RECORD_SAMPLE:
-		take_sample(reader, ring, header, drained);
+		(ring->ibs ? take_ibs : take_sample)(reader, ring, header, drained);
 		break;
 	case PERF_RECORD_LOST:
 	case PERF_RECORD_LOST_SAMPLES:

@@ -89,6 +89,10 @@ static json_t *make_sources(const struct report *report, bool *ok)
 		put(object, "name", text(source->name), ok);
 		put(object, "state", text(source->state), ok);
 		put(object, "why", text(source->why), ok);
+		put(object, "detail", text(source->detail ? source->detail : ""), ok);
+		put(object, "period", unsigned_number(source->period), ok);
+		put(object, "cost_ratio", json_real(source->cost_ratio), ok);
+		put(object, "pace", text(source->pace ? source->pace : ""), ok);
 		put(object, "cpus", unsigned_number(source->cpus), ok);
 		put(object, "samples", unsigned_number(source->samples), ok);
 		append(array, object, ok);
@@ -334,7 +338,8 @@ char *report_options_json(const struct config *current, const struct config *fil
 		put(object, "default", option_value(&defaults, option), &ok);
 		put(object, "value", option_value(current, option), &ok);
 		put(object, "origin",
-		    text(!config_same(current, file, option)        ? "tuned"
+		    text(!config_same(current, file, option)
+				 ? (option->change == OPTION_RESTART ? "waits for a restart" : "tuned")
 			 : !config_same(current, &defaults, option) ? "file"
 								    : "default"),
 		    &ok);

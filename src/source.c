@@ -4,6 +4,7 @@
 #include "source.h"
 
 const struct source_ops *const source_table[] = {
+	&source_ibs,
 	&source_hint_faults,
 	NULL,
 };

@@ -446,3 +446,8 @@ const char *source_events_remark(const struct source_events *events)
 {
 	return events->remark;
 }
+
+void source_events_set_period(struct source_events *events, uint64_t period)
+{
+	events->attr.sample_period = period;
+}

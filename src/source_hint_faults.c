@@ -114,7 +114,14 @@ static void explain_settings(const struct settings *settings, char *why)
 /* The same where we had set them ourselves. */
 static void explain_interference(const struct settings *settings, char *why)
 {
-	if (settings->mode & MODE_TIERING)
+	if (!(settings->mode & MODE_TIERING) && settings->rate != 0)
+		snprintf(why, SOURCE_WHY_MAX,
+			 "someone has set " MODE_NAME " to %" PRIu64 " and " RATE_NAME " to %" PRIu64 ", so %s; "
+			 "pghotd leaves it at that: set them to %" PRIu64 " and 0, or restart pghotd",
+			 settings->mode, settings->rate,
+			 settings->mode ? "the kernel promotes instead" : "there are no hint faults",
+			 settings->mode | MODE_TIERING);
+	else if (settings->mode & MODE_TIERING)
 		snprintf(why, SOURCE_WHY_MAX,
 			 "someone has set " RATE_NAME " to %" PRIu64
 			 ", so the kernel promotes instead; pghotd leaves it "

@@ -174,6 +174,16 @@ int worker_join(struct worker *worker, uint64_t timeout_ns)
 	return 0;
 }
 
+uint64_t worker_cpu_ns(const struct worker *worker)
+{
+	struct timespec ts;
+	clockid_t id;
+
+	if (!worker->running || pthread_getcpuclockid(worker->thread, &id) != 0 || clock_gettime(id, &ts) < 0)
+		return 0;
+	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+}
+
 uint64_t worker_beats(const struct worker *worker)
 {
 	return atomic_load_explicit(&worker->beats, memory_order_relaxed);

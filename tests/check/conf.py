@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.join(cases.ROOT, "man"))
 import options  # noqa: E402
 
 BAD_CONFIG = 78
-SETTING = re.compile(r"^#(\s*(?:[a-z_]+ = (?:\{|.*;)|\};))$", re.M)
+SETTING = re.compile(r"^#(\s*(?:[a-z0-9_]+ = (?:\{|.*;)|\};))$", re.M)
 
 
 class Daemon:
@@ -42,7 +42,7 @@ def values_of(text):
     """{dotted key: value as written} of an uncommented default configuration."""
     found, group = {}, ""
     for line in text.splitlines():
-        setting = re.match(r"\s*([a-z_]+) = (.*?);?$", line)
+        setting = re.match(r"\s*([a-z0-9_]+) = (.*?);?$", line)
         if re.match(r"\s*\};", line):
             group = ""
         elif setting and setting[2] == "{":

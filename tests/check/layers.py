@@ -37,7 +37,7 @@ DATA = {
     "perf_ring": set(),
     "decode": {"ibs"},
     "ibs": {"decode"},
-    "reader": {"source", "perf_ring", "decode", "sample_queue", "hotness"},
+    "reader": {"source", "perf_ring", "decode", "ibs", "sample_queue", "hotness"},
     "sample_queue": set(),
     "collector": {"sample_queue", "hotness", "owners", "record"},
     "hotness": {"hotmap", "regions", "owners", "record", "retire", "tablemem"},

@@ -154,6 +154,38 @@ manager_status=$?
 cp "$tmp/manager" "$tmp/out"
 same "it tells the service manager what it does, and feeds the watchdog" $manager_status 0
 
+# What the machine lacks must not keep anyone from saying "observe".
+echo 'tiers = ( "0", "1", "7" ); hint_faults = { manage_sysctls = true; };' >"$conf"
+expect 0 "--check-config of a node that isn't there yet" "$pghotd" --check-config --root "$root" -c "$conf"
+has out "7" "it names the node"
+start_daemon "$@" || exit 1
+expect 0 "mode observe with it" "$pghotctl" mode observe
+expect 0 "tune with it" "$pghotctl" tune promote.rate_mib_per_sec=256
+expect 0 "reload with it" "$pghotctl" reload
+expect 0 "--restore while a daemon runs" "$pghotd" --restore --root "$root" --run-dir "$tmp/run"
+has err "running" "it says that one runs"
+same "and leaves it what it needs" "$(settings)" "2 0 "
+stop_daemon
+same "the settings are back" "$(settings)" "0 7 "
+
+# A file that is fine, with what can't change before a restart, need not be.
+echo 'records = "compact"; target_nid = 0; promote = { freq_window_ms = 3000; freq_threshold = 1; }; hint_faults = { manage_sysctls = true; };' >"$conf"
+start_daemon "$@" || exit 1
+echo 'promote = { freq_window_ms = 16383; freq_threshold = 7; }; hint_faults = { manage_sysctls = true; };' >"$conf"
+expect 1 "reload to what compact records can't hold" "$pghotctl" reload
+has err "needs a restart, since the running records" "it says that it needs a restart"
+expect 0 "and everything else can still be changed" "$pghotctl" mode observe
+stop_daemon
+
+# A source that can't do its job is shown from the first moment.
+echo 'sources = [ "hint_faults" ];' >"$conf"
+echo 1 >"$root/proc/sys/kernel/numa_balancing"
+start_daemon "$@" || exit 1
+expect 2 "status right after the start, where the kernel promotes" "$pghotctl" status
+stop_daemon
+echo 0 >"$root/proc/sys/kernel/numa_balancing"
+echo 'hint_faults = { manage_sysctls = true; };' >"$conf"
+
 # Killed: the next start puts back what it found, and so does --restore.
 start_daemon || exit 1
 kill -KILL "$daemon"

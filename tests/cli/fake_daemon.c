@@ -50,7 +50,9 @@ static struct topology *make_topology(void)
 
 static char *status_json(void *ctx)
 {
-	const struct report_source source = { "hint_faults", "running", "", 4, 1000 };
+	const struct report_source source = {
+		.name = "hint_faults", .state = "running", .why = "", .cpus = 4, .samples = 1000
+	};
 	struct report report = {
 		.state = arg.state,
 		.mode = current.mode == MODE_PROMOTE ? "promote" : "observe",

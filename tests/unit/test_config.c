@@ -155,7 +155,7 @@ static void numbers_at_their_edges(void)
 			expect_beyond(o, "2147483647");
 			expect_beyond(o, "-2147483648");
 		} else if (o->type == OPTION_TYPE_FLOAT) {
-			snprintf(value, sizeof(value), "%.1f", o->min);
+			snprintf(value, sizeof(value), "%.3f", o->min);
 			expect_number(o, value, o->min);
 			snprintf(value, sizeof(value), "%.1f", o->max);
 			expect_number(o, value, o->max);
@@ -283,8 +283,14 @@ static void aliases_mean_their_option(void)
 	CU_ASSERT_EQUAL(config.promote_batch_pages, 65);
 	CU_ASSERT_EQUAL(config_set(&config, "enabled_sources", "0x1", error), 0);
 	CU_ASSERT_STRING_EQUAL(config.sources.item[0], "hint_faults");
-	CU_ASSERT_EQUAL(config_set(&config, "enabled_sources", "2", error), -EINVAL);
-	CU_ASSERT_PTR_NOT_NULL(strstr(error, "IBS"));
+	CU_ASSERT_EQUAL(config_set(&config, "enabled_sources", "2", error), 0);
+	CU_ASSERT_EQUAL(config.sources.n, 1);
+	CU_ASSERT_STRING_EQUAL(config.sources.item[0], "ibs");
+	CU_ASSERT_EQUAL(config_set(&config, "enabled_sources", "0x3", error), 0);
+	CU_ASSERT_EQUAL(config.sources.n, 2);
+	CU_ASSERT_STRING_EQUAL(config.sources.item[0], "ibs");
+	CU_ASSERT_STRING_EQUAL(config.sources.item[1], "hint_faults");
+	CU_ASSERT_EQUAL(config_set(&config, "enabled_sources", "4", error), -EINVAL);
 	CU_ASSERT_EQUAL(config_set(&config, "enabled_sources", "hint_faults", error), -EINVAL);
 	CU_ASSERT_EQUAL(config_set(&config, "enabled_sources", "", error), -EINVAL);
 }
@@ -307,7 +313,7 @@ static void aliases_twice_are_refused(void)
 	for (size_t i = 0; i < N(pairs); i++) {
 		const struct option_info *o = option_find(pairs[i][1]);
 		const char *value = o->type == OPTION_TYPE_LIST ? "1" : o->default_text;
-		char text[256], part[256];
+		char text[2048], part[256];
 
 		snprintf(text, sizeof(text), "%s = %s; %s", pairs[i][0], value, setting(o->key, o->default_text));
 		snprintf(part, sizeof(part), "%s: this is the same as %s, which line 1 sets", o->key, pairs[i][0]);

@@ -293,7 +293,7 @@ static char *uncommented(char *text)
 	out[0] = '\0';
 	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
 		const char *p = line + 1 + strspn(line + 1, " ");
-		size_t blanks = (size_t)(p - line) - 1, word = strspn(p, "abcdefghijklmnopqrstuvwxyz_");
+		size_t blanks = (size_t)(p - line) - 1, word = strspn(p, "abcdefghijklmnopqrstuvwxyz0123456789_");
 		bool setting = (blanks == 0 || blanks == 4) && word > 0 && strncmp(p + word, " = ", 3) == 0;
 
 		if (setting || strcmp(line, "#};") == 0)

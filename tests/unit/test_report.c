@@ -44,8 +44,10 @@ static const struct topology *make_topology(void)
 	return &topology;
 }
 
-static const struct report_source sources[] = { { "hint_faults", "running", "", 8, 41 },
-						{ "ibs", "failed", "no such PMU", 0, 0 } };
+static const struct report_source sources[] = {
+	{ .name = "hint_faults", .state = "running", .why = "", .cpus = 8, .samples = 41 },
+	{ .name = "ibs", .state = "failed", .why = "no such PMU", .detail = "ibs_op", .period = 10000 }
+};
 static const struct report_move moves[] = { { 5, 0, "ok", 512 }, { 5, 2, "busy", 3 } };
 static const struct report_migrator migrators[] = { { 5, "nothing: all that is hot is moved" } };
 

@@ -10,7 +10,11 @@ static void found_by_name(void)
 	CU_ASSERT_PTR_EQUAL(source_find("hint_faults"), &source_hint_faults);
 	CU_ASSERT_PTR_NULL(source_find("auto"));
 	CU_ASSERT_PTR_NULL(source_find(""));
-	CU_ASSERT_PTR_EQUAL(source_table[0], &source_hint_faults);
+	CU_ASSERT_PTR_EQUAL(source_find("ibs"), &source_ibs);
+	/* What costs the programs least comes first. */
+	CU_ASSERT_PTR_EQUAL(source_table[0], &source_ibs);
+	CU_ASSERT_PTR_EQUAL(source_table[1], &source_hint_faults);
+	CU_ASSERT_PTR_NULL(source_table[2]);
 }
 
 static void probe_of_a_kernel_without(void)
@@ -344,7 +348,8 @@ static void check_does_not_fight(void)
 	CU_ASSERT_EQUAL(check_with(&b, 0, 0), 1);
 	CU_ASSERT_TRUE(says(b.source.why, "someone has set kernel.numa_balancing to 0", "no hint faults"));
 	CU_ASSERT_EQUAL(check_with(&b, 1, INT32_MAX), 1);
-	CU_ASSERT_TRUE(says(b.source.why, "someone has set kernel.numa_balancing to 1", "promotes instead"));
+	CU_ASSERT_TRUE(says(b.source.why, "someone has set kernel.numa_balancing to 1 and", "promotes instead"));
+	CU_ASSERT_TRUE(says(b.source.why, "to 2147483647", "set them to 3 and 0"));
 	CU_ASSERT_EQUAL(check_with(&b, 2, INT32_MAX), 1);
 	CU_ASSERT_TRUE(says(b.source.why, "promote_rate_limit_MBps to 2147483647", "promotes instead"));
 	/* Theirs stays, also at the end. */
