@@ -250,9 +250,11 @@ class Check:
         except ValueError:
             counts.fail("bare: meson can't list the options")
             return
-        off = {"boolean": "false", "feature": "disabled"}
-        left_out = [option["name"] for option in ours if option["type"] in off]
-        options = [f"-D{option['name']}={off[option['type']]}" for option in ours if option["type"] in off]
+        # meson calls a feature a choice of three.
+        off = {option["name"]: "false" if option["type"] == "boolean" else "disabled" for option in ours
+               if option["type"] == "boolean" or "disabled" in option.get("choices", ())}
+        left_out = list(off)
+        options = [f"-D{name}={value}" for name, value in off.items()]
         # As packagers build it; assertions gone shows variables that only they use.
         options += ["-Db_ndebug=true", "-Dbuildtype=release"]
         if not self.build(counts, "bare", "gcc", options):

@@ -150,7 +150,7 @@ static int fill(void)
 			return -errno;
 	}
 	for (i = 0; i < bytes; i += sizeof(uint64_t))
-		*(uint64_t *)(area + i) = i * 0x9e3779b97f4a7c15UL;
+		*(uint64_t *)(void *)(area + i) = i * 0x9e3779b97f4a7c15UL;
 	if (opt.fill_node >= 0 && set_mempolicy(MPOL_DEFAULT, NULL, 0))
 		return -errno;
 	return 0;
@@ -168,7 +168,7 @@ static void *read_hot(void *arg)
 			uint64_t x = next_random(&seed);
 			const char *page = page_address((x >> 16) % nr_hot_pages);
 
-			(void)*(const volatile uint64_t *)(page + (x % (page_bytes / 8)) * 8);
+			(void)*(const volatile uint64_t *)(const void *)(page + (x % (page_bytes / 8)) * 8);
 		}
 		nr_reads += READS_PER_ROUND;
 		atomic_store_explicit(&me->nr_reads, nr_reads, memory_order_relaxed);

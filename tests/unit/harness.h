@@ -9,8 +9,10 @@
 
 #include <CUnit/Basic.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct test_case {
 	const char *name;
@@ -23,6 +25,17 @@ static const char *test_skipped_why;
 __attribute__((unused)) static inline void test_skip(const char *why)
 {
 	test_skipped_why = why;
+}
+
+/*
+ * Whether tests/check/run.py runs the program under valgrind, which puts its own malloc in the place of every other and
+ * takes fifty times as long.
+ */
+__attribute__((unused)) static inline bool test_under_valgrind(void)
+{
+	const char *under = getenv("PGHOT_TEST_UNDER");
+
+	return under && strcmp(under, "valgrind") == 0;
 }
 
 static int test_run(const char *suite_name, const struct test_case *cases, size_t n)

@@ -223,6 +223,12 @@ static void everything_at_once(void)
 				records +=
 					hotmap_peek(t.rig->hotness->map, frame_of(pid, area, page) >> PAGE_SHIFT) != 0;
 	CU_ASSERT_EQUAL(usage.records, records);
+	/* Those of processes that ended last are still there when the janitor didn't get round to them. */
+	t.rig->now_ns = clock_now_ns(&clock_monotonic);
+	owners_sweep(t.rig->owners, 256);
+	rig_janitor(t.rig, 1000 * SEC);
+	owners_reap(t.rig->owners);
+	usage = rig_usage(t.rig);
 	CU_ASSERT(usage.regions <= PIDS * AREAS);
 	/* And all of it can be let go. */
 	t.rig->now_ns = clock_now_ns(&clock_monotonic) + 100 * SEC;

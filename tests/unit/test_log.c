@@ -284,7 +284,7 @@ static int private_journal(void)
 
 	if (!private_mounts())
 		return -1;
-	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 || mount("none", "/run", "tmpfs", 0, NULL) < 0)
+	if (mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) < 0 || mount("none", "/run", "tmpfs", 0, NULL) < 0)
 		return -1;
 	if (mkdir("/run/systemd", 0755) < 0 || mkdir("/run/systemd/journal", 0755) < 0)
 		return -1;

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -310,6 +311,8 @@ static void real_proc(void)
 	struct fsroot root;
 	struct owners *owners;
 	struct owner *owner;
+	siginfo_t info;
+	char name[16];
 	pid_t child;
 
 	CU_ASSERT_EQUAL(fsroot_open(&root, "/"), 0);
@@ -322,13 +325,14 @@ static void real_proc(void)
 	}
 	rcu_enter();
 	CU_ASSERT_EQUAL(owners_get(owners, (uint32_t)getpid(), 0, &owner), 0);
-	CU_ASSERT(strncmp(owner->comm, program_invocation_short_name, 15) == 0);
+	CU_ASSERT_EQUAL(prctl(PR_GET_NAME, name), 0);
+	CU_ASSERT_STRING_EQUAL(owner->comm, name);
 	CU_ASSERT(owner->start_ticks > 0);
 	CU_ASSERT_EQUAL(owners_get(owners, (uint32_t)child, 0, &owner), 0);
 	rcu_leave();
 	CU_ASSERT_EQUAL(owners_sweep(owners, 10), 0);
 	kill(child, SIGKILL);
-	waitid(P_PID, (id_t)child, NULL, WEXITED | WNOWAIT);
+	CU_ASSERT_EQUAL(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
 	CU_ASSERT_EQUAL(owners_sweep(owners, 10), 1); /* a zombie */
 	waitpid(child, NULL, 0);
 	CU_ASSERT_EQUAL(owners_sweep(owners, 10), 0);

@@ -319,9 +319,10 @@ static void make_model(struct model *model, const struct machine *m)
 static void lookup_is_the_naive_search(void)
 {
 	unsigned int wrong = 0, seen[NODES + 1] = { 0 };
+	const int rounds = test_under_valgrind() ? 10 : 40;
 
 	random_state = 88172645463325252ULL;
-	for (int round = 0; round < 40; round++) {
+	for (int round = 0; round < rounds; round++) {
 		struct topology *t = NULL;
 		struct model model;
 		struct machine m;

@@ -98,7 +98,8 @@ static void *look(void *arg)
 
 static void readers_while_it_changes(void)
 {
-	enum { READERS = 3, CHANGES = 60 };
+	enum { READERS = 3 };
+	const int changes = test_under_valgrind() ? 15 : 60;
 	struct shared shared = { .stop = false };
 	pthread_t threads[READERS];
 	struct topology *t;
@@ -113,7 +114,7 @@ static void readers_while_it_changes(void)
 	rcu_thread_start();
 	for (int i = 0; i < READERS; i++)
 		CU_ASSERT_EQUAL(pthread_create(&threads[i], NULL, look, &shared), 0);
-	for (int i = 0; i < CHANGES; i++) {
+	for (int i = 0; i < changes; i++) {
 		unsigned int before = atomic_load_explicit(&shared.looks, memory_order_relaxed);
 
 		t = read_with(&m, i % 2 ? "0" : "1", i % 2 ? "1" : "0");

@@ -78,16 +78,17 @@ static void advice_can_be_pasted(void)
 	for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); i++) {
 		struct topology *t = load(machines[i], NULL), *pasted;
 		struct topology_options options = no_options;
-		char line[512] = "", *state, *p;
+		char line[512] = "", *state;
+		const char *list;
 
 		if (!t)
 			return;
-		p = strstr(t->advice, "tiers = ( ");
-		CU_ASSERT_PTR_NOT_NULL(p);
-		if (p)
-			snprintf(line, sizeof(line), "%s", p + strlen("tiers = ( "));
+		list = strstr(t->advice, "tiers = ( ");
+		CU_ASSERT_PTR_NOT_NULL(list);
+		if (list)
+			snprintf(line, sizeof(line), "%s", list + strlen("tiers = ( "));
 		CU_ASSERT_PTR_NOT_NULL(strstr(line, " );"));
-		for (p = strtok_r(line, "\", );", &state); p; p = strtok_r(NULL, "\", );", &state))
+		for (char *p = strtok_r(line, "\", );", &state); p; p = strtok_r(NULL, "\", );", &state))
 			options.tiers[options.n_tiers++] = p;
 		pasted = load(machines[i], &options);
 		if (pasted) {
