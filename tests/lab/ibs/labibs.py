@@ -35,7 +35,7 @@ FAR_DELAY_CYCLES = 1650
 CYCLES_PER_NS = 3
 PLUGIN_KEYS = {"far_delay_cycles": FAR_DELAY_CYCLES, "near_delay_cycles": 0,
                "l3_sets": 16384, "l3_ways": 8, "pages": 0}
-MODULE_KEYS = ("gen", "caps", "min_period", "strict_period", "swfilt", "wipe_phys", "tagged",
+MODULE_KEYS = ("gen", "caps", "min_period", "ops_per_miss", "strict_period", "swfilt", "wipe_phys", "tagged",
                "far_source", "far_remote", "interval_us")
 
 

@@ -47,6 +47,7 @@ struct ibs_setup {
 	bool is_profiler; /* ibs_mprof: other registers in the record */
 	u32 caps;
 	u64 min_period;
+	u32 ops_per_miss; /* 1 or more */
 	bool strict_period; /* PERF_EVENT_IOC_PERIOD refuses what open() would round */
 	bool soft_filter;   /* format/swfilt, and exclude_user and exclude_kernel with it */
 	enum ibs_wipe wipe;
@@ -91,6 +92,7 @@ struct ibs_percpu {
 	u32 quiet;      /* timer rounds without a sample */
 	u64 wanted;     /* perf's period when the plugin was told last */
 	u64 programmed; /* what it was told */
+	u32 factor;     /* ops_per_miss where misses are counted, else 1 */
 	u64 drained_ns;
 	u64 rest_until_ns;
 	struct ibs_stats stats;

@@ -73,18 +73,21 @@ static void program(struct ibs_percpu *me, struct perf_event *event)
 		mode = IBS_MODE_ACCESSES;
 	me->wanted = event->hw.sample_period;
 	me->programmed = period;
+	me->factor = mode == IBS_MODE_MISSES ? ibs_setup.ops_per_miss : 1;
 	WRITE_ONCE(me->channel->mode, mode);
-	WRITE_ONCE(me->channel->period, period);
+	WRITE_ONCE(me->channel->period, max(1ULL, div_u64(period, me->factor)));
 }
 
 /* Returns true when perf wants the event throttled. */
-static bool take_entry(struct ibs_percpu *me, struct perf_event *event, const struct ibs_entry *entry,
+static bool take_entry(struct ibs_percpu *me, struct perf_event *event, const struct ibs_entry *counted,
 		       const struct pt_regs *regs)
 {
+	struct ibs_entry scaled = *counted, *entry = &scaled;
 	struct hw_perf_event *hwc = &event->hw;
 	struct ibs_raw raw;
 	bool huge, throttle;
 
+	scaled.period *= me->factor;
 	if (!is_current(entry, &huge)) {
 		me->stats.stale++;
 		return false;
