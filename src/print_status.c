@@ -111,7 +111,7 @@ static void put_head(struct screen *s)
 static void put_sources(struct screen *s)
 {
 	const json_t *sources = json_object_get(s->doc, "sources"), *source;
-	char samples[PRINT_SHORT_MAX], cpus[PRINT_SHORT_MAX];
+	char samples[PRINT_SHORT_MAX], cpus[PRINT_SHORT_MAX], period[PRINT_SHORT_MAX], pace[80];
 	const char *label = "Sources";
 	unsigned int shown = 0, more = 0;
 	size_t i;
@@ -124,8 +124,13 @@ static void put_sources(struct screen *s)
 			continue;
 		}
 		shown++;
-		row(s, label, 1, "%.20s: %.12s, %s CPUs, %s samples", text(source, "name"), text(source, "state"),
-		    print_count(cpus, number(source, "cpus")), print_count(samples, number(source, "samples")));
+		pace[0] = '\0';
+		if (number(source, "period"))
+			snprintf(pace, sizeof(pace), "; period %s, cost %.2f%%",
+				 print_count(period, number(source, "period")),
+				 json_number_value(json_object_get(source, "cost_ratio")) * 100);
+		row(s, label, 1, "%.20s: %.12s, %s CPUs, %s samples%s", text(source, "name"), text(source, "state"),
+		    print_count(cpus, number(source, "cpus")), print_count(samples, number(source, "samples")), pace);
 		label = NULL;
 	}
 	if (more)

@@ -218,12 +218,13 @@ static void screen_of_an_observer(void)
 {
 	check_screen("{\"version\":\"0.1.0\",\"mode\":\"observe\",\"state\":\"observing\",\"limiting\":\"mode is "
 		     "\\\"observe\\\"\",\"uptime_ns\":61000000000,\"pid\":812,\"sources\":[{\"name\":\"ibs\","
-		     "\"state\":\"running\",\"cpus\":8,\"samples\":5}],\"counters\":{\"total\":5,\"useful\":4,"
+		     "\"state\":\"running\",\"cpus\":8,\"samples\":5,\"period\":10000,\"cost_ratio\":0.0081}],"
+		     "\"counters\":{\"total\":5,\"useful\":4,"
 		     "\"pgpromote_candidate\":512,\"would_promote_pages\":512,\"would_promote_bytes\":2097152}}",
 		     "pghotd 0.1.0: observing; up 61 seconds, pid 812\n"
 		     "Limited by  mode is \"observe\"\n"
 		     "\n"
-		     "Sources     ibs: running, 8 CPUs, 5 samples\n"
+		     "Sources     ibs: running, 8 CPUs, 5 samples; period 10,000, cost 0.81%\n"
 		     "Tiers       none known\n"
 		     "Samples     5, 80% of them evidence; 0 lost, 0 dropped\n"
 		     "Hot pages   512 found on a slow tier\n"
@@ -375,9 +376,11 @@ static void screen_never_overflows(void)
 
 		for (int i = rand_r(&seed) % 5; i > 0; i--)
 			json_array_append_new(sources,
-					      json_pack("{s:s, s:s, s:s, s:I, s:I}", "name", random_text(&seed, a),
-							"state", "running", "why", random_text(&seed, b), "cpus",
-							random_number(&seed), "samples", random_number(&seed)));
+					      json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:f}", "name",
+							random_text(&seed, a), "state", "running", "why",
+							random_text(&seed, b), "cpus", random_number(&seed), "samples",
+							random_number(&seed), "period", random_number(&seed),
+							"cost_ratio", (double)random_number(&seed)));
 		for (int i = rand_r(&seed) % 12; i > 0; i--)
 			json_array_append_new(tiers,
 					      json_pack("{s:b, s:[I, I, i], s:I, s:I, s:I}", "fast", i % 2, "nodes",
