@@ -38,7 +38,8 @@ MODULE_PARM_DESC(min_period, "smallest period that is taken; newer kernels: 144,
 
 static uint ops_per_miss = 1;
 module_param(ops_per_miss, uint, 0444);
-MODULE_PARM_DESC(ops_per_miss, "with L3MissOnly a miss counts as so many operations, as the period's unit is on hardware");
+MODULE_PARM_DESC(ops_per_miss,
+		 "with L3MissOnly a miss counts as so many operations, as the period's unit is on hardware");
 
 static bool strict_period;
 module_param(strict_period, bool, 0444);
@@ -85,7 +86,8 @@ static int choose_setup(void)
 		if (!strcmp(generations[i].name, gen))
 			chosen = &generations[i];
 	}
-	if (!chosen || wipe_phys > IBS_WIPE_OPENER || interval_us < 50 || interval_us > 10000 || !min_period || !ops_per_miss)
+	if (!chosen || wipe_phys > IBS_WIPE_OPENER || interval_us < 50 || interval_us > 10000 || !min_period ||
+	    !ops_per_miss)
 		return -EINVAL;
 	ibs_setup.caps = caps ?: chosen->caps;
 	ibs_setup.min_period = min_period;

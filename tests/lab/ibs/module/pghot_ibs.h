@@ -47,7 +47,7 @@ struct ibs_setup {
 	bool is_profiler; /* ibs_mprof: other registers in the record */
 	u32 caps;
 	u64 min_period;
-	u32 ops_per_miss; /* 1 or more */
+	u32 ops_per_miss;   /* 1 or more */
 	bool strict_period; /* PERF_EVENT_IOC_PERIOD refuses what open() would round */
 	bool soft_filter;   /* format/swfilt, and exclude_user and exclude_kernel with it */
 	enum ibs_wipe wipe;
