@@ -83,6 +83,8 @@ struct daemon {
 	struct source source;
 	enum source_state source_state;
 	char source_why[SOURCE_WHY_MAX];
+	char source_whys[SAMPLE_SOURCE_MAX]
+			[SOURCE_WHY_MAX]; /* by place in source_table: why it doesn't work, "" else */
 	uint64_t source_retry_ns;
 
 	struct budget budget; /* of the open source, if it has a period */

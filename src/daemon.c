@@ -22,8 +22,10 @@ int daemon_load_config(const struct daemon_options *options, struct config *ret,
 
 	config_defaults(&config);
 	r = config_load(options->config_path, &config, error);
-	if (r == -ENOENT && !options->config_named)
+	if (r == -ENOENT && !options->config_named) {
+		error[0] = '\0';
 		r = 0;
+	}
 	for (size_t i = 0; i < options->n_overrides && r == 0; i++)
 		r = config_set(&config, options->overrides[i].key, options->overrides[i].value, error);
 	if (r < 0)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <systemd/sd-daemon.h>
 
+#include "cleanup.h"
 #include "clock.h"
 #include "config_value.h"
 #include "daemon.h"
@@ -59,12 +60,15 @@ static size_t list_sources(const struct daemon *daemon, struct report_source *re
 
 	for (const struct source_ops *const *ops = source_table; *ops && n < max; ops++) {
 		bool open = daemon->source.ops == *ops;
-		bool failed = !daemon->source.ops && daemon->source_state == SOURCE_FAILED;
+		const char *why = daemon->source_whys[ops - source_table];
+		bool failed = !open && why[0];
 
 		ret[n++] = (struct report_source){
 			.name = (*ops)->name,
-			.state = open || failed ? source_state_name(daemon->source_state) : "unused",
-			.why = open || failed ? daemon->source_why : "",
+			.state = open     ? source_state_name(daemon->source_state)
+				 : failed ? "failed"
+					  : "unused",
+			.why = open ? daemon->source_why : why,
 			.detail = open ? daemon->source.detail : "",
 			.period = open ? daemon->source.period : 0,
 			.cost_ratio = open ? daemon->paced.cost : 0,
@@ -182,6 +186,8 @@ static int op_set_option(void *ctx, const struct bus_peer *peer, const char *key
 	r = daemon_apply_config(daemon, &next, true, error);
 	if (r < 0)
 		return r;
+	if (strcmp(from, to) == 0)
+		return 0;
 	snprintf(uid, sizeof(uid), "%u", peer->uid);
 	snprintf(pid, sizeof(pid), "%d", peer->pid);
 	log_fields(LOG_NOTICE,
@@ -261,14 +267,25 @@ static int check_mixture(const struct config *next, char *error)
 }
 
 /* @text with its lines joined, for one line of the log. */
-static void join_lines(char *text)
+static void print_joined(FILE *out, const char *text)
 {
-	size_t len = strlen(text);
+	for (size_t len; *text; text += len + (text[len] != '\0')) {
+		len = strcspn(text, "\n");
+		fprintf(out, "%.*s%s", (int)len, text, text[len] && text[len + 1] ? "; " : "");
+	}
+}
 
-	while (len > 0 && text[len - 1] == '\n')
-		text[--len] = '\0';
-	for (char *p = text; (p = strchr(p, '\n'));)
-		*p = ';';
+static void log_reload(const char *who, const char *note)
+{
+	_cleanup_free_ char *line = NULL;
+	size_t size;
+	FILE *out = open_memstream(&line, &size);
+
+	if (out) {
+		print_joined(out, note ? note : "");
+		fclose(out);
+	}
+	log_notice("configuration read again, asked for by %s%s%s", who, line && *line ? ": " : "", line ? line : "");
 }
 
 int daemon_reload(struct daemon *daemon, const char *who, char **ret_note, char *error)
@@ -293,11 +310,10 @@ int daemon_reload(struct daemon *daemon, const char *who, char **ret_note, char 
 		return r;
 	}
 	daemon->file = file;
+	log_reload(who, note);
 	if (ret_note)
-		*ret_note = note ? strdup(note) : NULL;
-	if (note)
-		join_lines(note);
-	log_notice("configuration read again, asked for by %s%s%s", who, note && *note ? ": " : "", note ? note : "");
-	free(note);
+		*ret_note = note;
+	else
+		free(note);
 	return 0;
 }

@@ -27,12 +27,18 @@ static int look_at_source(struct daemon *daemon)
 	return r;
 }
 
-/* No permission tells a person more than "not there"; both tell more than nothing. */
+/* What helps a person most: what can be allowed, then what can be set, then what this machine hasn't got. */
 static int telling(int old, int r)
 {
-	if (old == 0 || r == -EACCES)
+	if (old == 0 || r == -EACCES || (r != -ENOENT && old == -ENOENT))
 		return r;
 	return old;
+}
+
+/* Why the source of that place in the table doesn't work. */
+static char *why_of(struct daemon *daemon, const struct source_ops *const *ops)
+{
+	return daemon->source_whys[ops - source_table];
 }
 
 int daemon_probe_sources(struct daemon *daemon, const struct config *config, char *why)
@@ -109,7 +115,6 @@ static int open_one(struct daemon *daemon, const struct source_ops *ops)
 		}
 	}
 	if (r < 0) {
-		snprintf(daemon->source_why, sizeof(daemon->source_why), "%s", source->why);
 		ops->close(source);
 		source->ops = NULL;
 	}
@@ -119,14 +124,21 @@ static int open_one(struct daemon *daemon, const struct source_ops *ops)
 int daemon_open_source(struct daemon *daemon)
 {
 	char why[SOURCE_WHY_MAX] = "no source is configured";
+	bool first = daemon->source_state != SOURCE_FAILED;
 	int result = 0;
 
+	memset(daemon->source_whys, 0, sizeof(daemon->source_whys));
 	for (const struct source_ops *const *ops = source_table; *ops; ops++) {
 		int r, before = result;
 
 		if (!source_wanted(&daemon->current, *ops))
 			continue;
 		r = open_one(daemon, *ops);
+		if (r < 0) {
+			snprintf(why_of(daemon, ops), SOURCE_WHY_MAX, "%s", daemon->source.why);
+			if (first) /* not each minute again */
+				log_info("source %s: no: %s", (*ops)->name, daemon->source.why);
+		}
 		if (r == 0) {
 			/* What the kernel promoted up to here, it did with settings that were not ours. */
 			(void)promoter_look(&daemon->promoter, &daemon->root, clock_now_ns(&clock_monotonic));
@@ -138,7 +150,7 @@ int daemon_open_source(struct daemon *daemon)
 		}
 		result = telling(result, r);
 		if (result != before)
-			snprintf(why, sizeof(why), "%s", daemon->source_why);
+			snprintf(why, sizeof(why), "%.20s: %.230s", (*ops)->name, why_of(daemon, ops));
 	}
 	snprintf(daemon->source_why, sizeof(daemon->source_why), "%s", why);
 	daemon->source_state = SOURCE_FAILED;

@@ -119,12 +119,31 @@ static void print_findings(const struct report *report)
 		       (unsigned long long)report->kernel_promoted_pages);
 		any = true;
 	}
+	if (nodeset_is_empty(&report->topology->lower)) {
+		puts("  no slow memory tier: pghotd has nothing to do here. If a node is slow, name it\n"
+		     "  in " PGHOTD_CONF ", fastest first: tiers = ( \"0\", \"1\" );");
+		any = true;
+	}
 	if (!any)
 		puts("  none: this machine has what pghotd needs");
 }
 
-static void print_next(void)
+static bool has_source(const struct report *report)
 {
+	for (size_t i = 0; i < report->n_sources; i++)
+		if (strcmp(report->sources[i].state, "running") == 0 ||
+		    strcmp(report->sources[i].state, "degraded") == 0)
+			return true;
+	return false;
+}
+
+static void print_next(const struct report *report)
+{
+	if (nodeset_is_empty(&report->topology->lower))
+		return;
+	if (!has_source(report))
+		puts("\nFirst, give it a source of samples: see the findings. For hint faults\n"
+		     "  hint_faults = { manage_sysctls = true; }; in " PGHOTD_CONF);
 	puts("\nInstall, and go on observing\n"
 	     "  sudo meson install -C build\n"
 	     "  sudo systemctl daemon-reload\n"
@@ -146,7 +165,7 @@ static void print_report(const struct report *report, const struct daemon *daemo
 	if (daemon->dataplane)
 		print_found(report, daemon);
 	print_findings(report);
-	print_next();
+	print_next(report);
 	fflush(stdout);
 }
 

@@ -231,7 +231,10 @@ static int check_config(const struct daemon_options *options)
 			error);
 		return EXIT_BAD_CONFIG;
 	}
-	printf("%s: no fault found\n", options->config_path);
+	if (access(options->config_path, F_OK) < 0)
+		printf("%s: there is no such file, so the defaults hold\n", options->config_path);
+	else
+		printf("%s: no mistake found\n", options->config_path);
 	return EXIT_OK;
 }
 
