@@ -533,8 +533,9 @@ int bus_server_new(sd_event *event, const char *path, const char *group, const s
 	    (r = sd_event_source_set_priority(server->exit, SD_EVENT_PRIORITY_IMPORTANT)) < 0)
 		goto fail;
 	if (!server->listen.shared && group[0])
-		log_warning("control socket: %s group \"%s\", so only root may use %s",
-			    server->gid == (gid_t)-1 ? "there is no" : "it can't be given to", group, path);
+		log_warning("control socket: %s group \"%s\", so only root may use %s%s",
+			    server->gid == (gid_t)-1 ? "there is no" : "it can't be given to", group, path,
+			    server->gid == (gid_t)-1 ? "; once pghotd is installed, systemd-sysusers makes it" : "");
 	*ret = server;
 	return 0;
 

@@ -273,7 +273,7 @@ static void put_moved(struct screen *s)
 
 	/* Observing is about what would move; what moved before it is shown too, if anything did. */
 	if (would > 0 || strcmp(text(s->doc, "mode"), "observe") == 0)
-		row(s, "Would move", 1, "%s pages (%s), in mode promote", print_count(a, would),
+		row(s, "Would move", 1, "%s pages (%s), if the mode were promote", print_count(a, would),
 		    print_bytes(b, counter(s, STAT_WOULD_PROMOTE_BYTES)));
 	if (pages > 0 || strcmp(text(s->doc, "mode"), "promote") == 0)
 		row(s, "Moved up", 1, "%s pages (%s) in %s calls", print_count(a, pages),

@@ -29,7 +29,7 @@
 
 #define MODE_NAME "kernel.numa_balancing"
 #define RATE_NAME "kernel.numa_balancing_promote_rate_limit_MBps"
-#define OPTION    "hint_faults.manage_sysctls = true"
+#define OPTION    "hint_faults = { manage_sysctls = true; }"
 
 struct state {
 	struct source_events *events;

@@ -228,7 +228,7 @@ static void screen_of_an_observer(void)
 		     "Tiers       none known\n"
 		     "Samples     5, 80% of them evidence; 0 lost, 0 dropped\n"
 		     "Hot pages   512 found on a slow tier\n"
-		     "Would move  512 pages (2.0 MiB), in mode promote\n"
+		     "Would move  512 pages (2.0 MiB), if the mode were promote\n"
 		     "Tables      0 B of 0 B; 0 regions, 0 pages, 0 processes\n"
 		     "\n"
 		     "To do       nothing is moved now; to move what is hot: pghotctl mode promote\n");
