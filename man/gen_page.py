@@ -10,6 +10,7 @@ The template's lines @OPTIONS@, @ALIASES@, @UNBUILT@ and @COUNTERS@ are replaced
 import os
 import re
 import sys
+import textwrap
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -20,6 +21,11 @@ def mdoc(text):
     """Plain text for mdoc: no line or word of it is taken for a request."""
     text = text.replace("\\", "\\e").replace('"', "\\(dq").replace("'", "\\(aq").replace("-", "\\-").replace("`", "\\(ga")
     return "\\&" + text if text[:1] == "." else text
+
+
+def wrapped(text):
+    """mdoc() in lines as narrow as mandoc wants them."""
+    return "\n".join(mdoc(line) for line in textwrap.wrap(text, 68, break_long_words=False, break_on_hyphens=False))
 
 
 def sentence(line):
@@ -61,7 +67,7 @@ def option_items(rows):
             yield ".Bl -tag -width Ds"
             group = head
         yield f".It Ic {mdoc(name)} = {mdoc(default_of(row))} ;"
-        yield mdoc(sentence(row["line"]))
+        yield wrapped(sentence(row["line"]))
         yield mdoc(f"Allowed: {allowed_of(row)}.")
         if row["change"] == "RESTART":
             yield "Changing it takes a restart."
@@ -93,9 +99,9 @@ def counters(path):
     for row in rows:
         name, unit, line, tells = (re.sub(r"\\(.)", r"\1", word) for word in row)
         yield f".It Cm {mdoc(name)} Pq {mdoc(unit)}"
-        yield mdoc(sentence(line))
+        yield wrapped(sentence(line))
         if tells:
-            yield mdoc(tells)
+            yield wrapped(tells)
 
 
 def main():

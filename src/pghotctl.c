@@ -293,7 +293,7 @@ static const struct verb verbs[] = {
 	{ "tune", "[KEY[=VALUE]]", 0, 1, do_tune, "list options, show some, or set one" },
 	{ "help", "", 0, 0, do_help, "this text" },
 	/* For systemctl reload, which fails when this fails and shows its line. */
-	{ "reload", "", 0, 0, do_reload, NULL },
+	{ "reload", "", 0, 0, do_reload, "read the configuration file again" },
 	{ .name = "top" },
 	{ .name = "heat" },
 	{ .name = "explain" },

@@ -84,7 +84,7 @@ static void print_help(void)
 	     "      --has-tiers      end with 0 if this machine has a slow memory tier, else 1\n"
 	     "      --restore        put back kernel settings that a killed pghotd left\n"
 	     "\n"
-	     "      --root DIR       read /sys and /proc of a recorded machine\n"
+	     "      --root DIR       read DIR/sys and DIR/proc in place of /sys and /proc\n"
 	     "      --run-dir DIR    for the control socket and what must be put back\n"
 	     "                       (default: " PGHOTD_RUN_DIR ")\n"
 	     "  -h, --help           show this and end\n"

@@ -10,14 +10,14 @@ for help in --help -h help; do
 	narrow "$help"
 	has out "^Usage: pghotctl" "$help shows the usage"
 done
-for verb in status mode tune help; do
+for verb in status mode tune help reload; do
 	has out "^  $verb " "the help has $verb"
 done
-for verb in reload top heat explain events doctor pause resume metrics save; do
+for verb in top heat explain events doctor pause resume metrics save; do
 	if grep -q "^  $verb\|--$verb" "$tmp/out"; then not_ok "the help has no $verb"; else ok "the help has no $verb"; fi
 done
 expect 0 "help --json" "$pghotctl" help --json
-is_json "help --json" '[v["name"] for v in d["verbs"]] == ["status", "mode", "tune", "help"]'
+is_json "help --json" '[v["name"] for v in d["verbs"]] == ["status", "mode", "tune", "help", "reload"]'
 
 expect 0 "--version" "$pghotctl" --version
 has out "^pghotctl [0-9]" "--version names program and version"
