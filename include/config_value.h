@@ -43,6 +43,21 @@ int config_check_key(const struct config_where *where);
 /* The first option that stands in the group @key ("promote"), or NULL: there is no such group. */
 const struct option_info *config_first_in_group(const char *key);
 
+/* What is odd about a value of the file, which the grammar refuses before its type is known. */
+enum config_odd {
+	CONFIG_ODD_WORD,   /* promote: a word without quotes */
+	CONFIG_ODD_QUOTES, /* 'promote': in other quotes than " */
+	CONFIG_ODD_NUMBER, /* 256M, 0-3: a number that goes on */
+	CONFIG_ODD_APART,  /* 256 M: the same with blanks between */
+	CONFIG_ODD_TEXTS   /* "a" "b" outside of a list */
+};
+
+/*
+ * Write "key: what is wanted instead" to @buf, by what the option @key takes, which need not exist. @word is the value
+ * or its first part, @rest what follows it ("" where nothing does). Always -EINVAL.
+ */
+int config_explain(const char *key, enum config_odd odd, const char *word, const char *rest, char *buf, size_t size);
+
 int config_put_int(const struct config_where *where, struct config *config, const struct option_info *option,
 		   int64_t value);
 /* Also where a whole number is given for an option of type float. */

@@ -46,7 +46,7 @@ static int check_sources(const struct config *config, const struct option_info *
 				     "there is no source \"%s\": it may be \"auto\", \"ibs\" or \"hint_faults\"", item);
 		for (int k = 0; k < i; k++)
 			if (strcmp(item, list->item[k]) == 0)
-				return blame(ret_option, text, "sources", "\"%s\" stands there twice", item);
+				return blame(ret_option, text, "sources", "\"%s\" is given twice", item);
 	}
 	return 0;
 }

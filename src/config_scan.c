@@ -7,7 +7,9 @@
 #include <string.h>
 #include <strings.h>
 
+#include "config.h"
 #include "config_scan.h"
+#include "config_value.h"
 
 /* Ours needs 2. We recurse here, and so do libconfig's parser and destructor. */
 #define DEPTH_MAX 16
@@ -70,6 +72,38 @@ static bool is_name_start(char c)
 static bool is_name(char c)
 {
 	return is_name_start(c) || is_digit(c) || c == '-' || c == '_';
+}
+
+/* How many bytes the character at @p has, as far as they are there. */
+static size_t character_len(const char *p)
+{
+	size_t len = 1;
+
+	while (((unsigned char)*p & 0xc0) == 0xc0 && len < 4 && ((unsigned char)p[len] & 0xc0) == 0x80)
+		len++;
+	return len;
+}
+
+/* Of a quotation mark other than ", as word processors and shells have them, its length; or 0. */
+static size_t quote_len(const char *p)
+{
+	/* U+2018 to U+201F, U+2039, U+203A. */
+	if (strncmp(p, "\xe2\x80", 2) == 0)
+		return p[2] && strchr("\x98\x99\x9a\x9b\x9c\x9d\x9e\x9f\xb9\xba", p[2]) ? 3 : 0;
+	if (strncmp(p, "\xc2\xab", 2) == 0 || strncmp(p, "\xc2\xb4", 2) == 0 || strncmp(p, "\xc2\xbb", 2) == 0)
+		return 2;
+	return *p == '\'' || *p == '`';
+}
+
+/* Length of what was meant as one word: 0-3,8 too, but no comma that ends a setting or an item. */
+static size_t word_len(const char *p, bool in_list)
+{
+	size_t len = 0;
+
+	for (; p[len] && !strchr(" \t\r\n\f;(){}[]\"=#/", p[len]) && !quote_len(p + len); len++)
+		if (p[len] == ',' && (in_list || !is_digit(p[len + 1])))
+			break;
+	return len;
 }
 
 static void skip_line(struct scan *s)
@@ -196,7 +230,7 @@ static struct token next_token(struct scan *s)
 		token.kind = take_number(s);
 	} else {
 		token.kind = MARK;
-		s->p++;
+		s->p += character_len(s->p);
 	}
 	token.len = (size_t)(s->p - token.start);
 	return token;
@@ -235,10 +269,25 @@ __attribute__((format(printf, 3, 4))) static int refuse(struct scan *s, int line
 	return -EINVAL;
 }
 
-/* For "%.*s". */
+/* For "%.*s": no more than fits into a message, and no half character. */
+static int shown_len(const char *p, size_t len)
+{
+	if (len <= SHOWN_MAX)
+		return (int)len;
+	for (len = SHOWN_MAX; len > 0 && ((unsigned char)p[len] & 0xc0) == 0x80; len--)
+		;
+	return (int)len;
+}
+
 static int shown(const struct token *token)
 {
-	return token->len > SHOWN_MAX ? SHOWN_MAX : (int)token->len;
+	return shown_len(token->start, token->len);
+}
+
+/* For the "%s" behind it. */
+static const char *ellipsis(size_t len)
+{
+	return len > SHOWN_MAX ? "..." : "";
 }
 
 static bool is_mark(const struct token *token, char mark)
@@ -258,11 +307,13 @@ static int advance(struct scan *s)
 		return refuse(s, t->line,
 			      "@include is not supported: put the settings into this file, "
 			      "so that its owner and mode say who may change them");
+	if (t->kind == MARK && strncmp(t->start, "\xc2\xa0", 2) == 0)
+		return refuse(s, t->line, "there is a no-break space here (U+00A0): use a plain one");
 	if (t->kind != INTEGER)
 		return 0;
 	if (!fits(t))
 		return refuse(s, t->line, "the number %.*s%s is too large: whole numbers go up to 2147483647", shown(t),
-			      t->start, t->len > SHOWN_MAX ? "..." : "");
+			      t->start, ellipsis(t->len));
 	if (*s->p == 'L')
 		return refuse(s, t->line, "%.*sL: no number here needs the L; write %.*s", shown(t), t->start, shown(t),
 			      t->start);
@@ -275,24 +326,124 @@ static bool is_truth(const struct token *t)
 				   (t->len == 5 && strncasecmp(t->start, "false", 5) == 0));
 }
 
-/* A number, a text (of several pieces, maybe) or a truth value. */
-static int take_simple(struct scan *s)
+static void format_key(const struct setting *setting, char *buf, size_t size)
+{
+	const struct setting *path[DEPTH_MAX + 1];
+	size_t len = 0;
+	int n = 0;
+
+	for (; setting && n <= DEPTH_MAX; setting = setting->owner)
+		path[n++] = setting;
+	buf[0] = '\0';
+	while (n-- > 0 && len < size)
+		len += (size_t)snprintf(buf + len, size - len, "%.*s%s", shown(&path[n]->name), path[n]->name.start,
+					n > 0 ? "." : "");
+}
+
+/* Does a setting begin at @p, a name and what may follow one? */
+static bool begins_setting(struct scan *s, const char *p)
+{
+	const char *here = s->p;
+	int line = s->line;
+	struct token t;
+
+	s->p = p;
+	t = next_token(s);
+	if (t.kind == NAME)
+		t = next_token(s);
+	else
+		t.kind = END;
+	s->p = here;
+	s->line = line;
+	return is_mark(&t, '=') || is_mark(&t, ':') || is_mark(&t, '{') || is_mark(&t, '.');
+}
+
+static int refuse_as(struct scan *s, int line, const struct setting *owner, enum config_odd odd, const char *word,
+		     size_t len, const char *rest, size_t rest_len)
+{
+	char key[SHOWN_MAX * 3], text[SHOWN_MAX + 4], more[SHOWN_MAX + 4];
+
+	format_key(owner, key, sizeof(key));
+	snprintf(text, sizeof(text), "%.*s%s", shown_len(word, len), word, ellipsis(len));
+	snprintf(more, sizeof(more), "%.*s%s", shown_len(rest, rest_len), rest, ellipsis(rest_len));
+	s->ret->line = line;
+	return config_explain(key, odd, text, more, s->ret->text, sizeof(s->ret->text));
+}
+
+/* A word without quotes, or with such as don't count here. */
+static int refuse_word(struct scan *s, const struct setting *owner, bool in_list)
+{
+	const char *word = s->token.start;
+	size_t quote = quote_len(word), len = 0;
+
+	word += quote;
+	if (quote == 0)
+		len = word_len(word, in_list);
+	else
+		while (word[len] && word[len] != '\n' && word[len] != '"' && quote_len(word + len) == 0)
+			len++;
+	return refuse_as(s, s->token.line, owner, quote > 0 ? CONFIG_ODD_QUOTES : CONFIG_ODD_WORD, word, len, "", 0);
+}
+
+/* A number with a unit or signs behind it, 256M, 2 GiB, 5%, 0-3, 1,000: "can't stand here" would say too little. */
+static int check_number(struct scan *s, const struct setting *owner, bool in_list)
 {
 	const struct token *t = &s->token;
-	int r;
+	const char *rest = s->p + strspn(s->p, " \t");
+	bool apart = rest != s->p;
+	size_t len = word_len(rest, in_list);
 
-	if (t->kind == NAME && !is_truth(t))
-		return refuse(s, t->line, "%.*s: a text stands in quotes: \"%.*s\"", shown(t), t->start, shown(t),
-			      t->start);
-	if (t->kind == END || t->kind == MARK)
-		return refuse(s, t->line, "a value is missing in front of %s%.*s%s", t->kind == END ? "the end" : "\"",
+	if (len == 0 || *rest == '@' || begins_setting(s, rest))
+		return 0;
+	/* With blanks between, a comma is missing rather, or there is one. */
+	if (apart && (*rest == ',' || (in_list && starts_number(rest))))
+		return 0;
+	return refuse_as(s, t->line, owner, apart ? CONFIG_ODD_APART : CONFIG_ODD_NUMBER, t->start, t->len, rest, len);
+}
+
+/* A number, a text or a truth value. */
+static int take_simple(struct scan *s, const struct setting *owner, bool in_list)
+{
+	const struct token *t = &s->token;
+	const struct token first = *t;
+	int r = 0;
+
+	if (t->kind == END || (t->kind == MARK && quote_len(t->start) == 0 && (unsigned char)*t->start < 0x80) ||
+	    (t->kind == NAME && !is_truth(t) && begins_setting(s, t->start) && !in_list))
+		return refuse(s, t->line, "a value is missing before %s%.*s%s", t->kind == END ? "the end" : "\"",
 			      shown(t), t->start, t->kind == END ? "" : "\"");
-	if (t->kind != STRING)
-		return advance(s);
-	do
+	if (t->kind == MARK || (t->kind == NAME && !is_truth(t)))
+		return refuse_word(s, owner, in_list);
+	if (t->kind == INTEGER || t->kind == FLOAT)
+		r = check_number(s, owner, in_list);
+	if (r == 0)
 		r = advance(s);
-	while (r == 0 && t->kind == STRING);
+	if (r == 0 && !in_list && first.kind == STRING && t->kind == STRING)
+		return refuse_as(s, t->line, owner, CONFIG_ODD_TEXTS, first.start, first.len, t->start, t->len);
 	return r;
+}
+
+/* After an item of a list: what is there instead of a comma? */
+static int check_comma(struct scan *s, const struct token *item)
+{
+	const struct token *t = &s->token;
+
+	if (item->kind == MARK || (t->kind != STRING && t->kind != INTEGER && t->kind != FLOAT))
+		return 0;
+	return refuse(s, t->line, "a , is missing between %.*s%s and %.*s%s", shown(item), item->start,
+		      ellipsis(item->len), shown(t), t->start, ellipsis(t->len));
+}
+
+/* In a list: a name with = is a group in the wrong brackets. */
+static int check_item(struct scan *s, const struct setting *owner)
+{
+	char key[SHOWN_MAX * 3];
+
+	if (s->token.kind != NAME || is_truth(&s->token) || !begins_setting(s, s->token.start))
+		return 0;
+	format_key(owner, key, sizeof(key));
+	return refuse(s, s->token.line, "%s: a group is written with { }: %s = { %.*s = ...; };", key, key,
+		      shown(&s->token), s->token.start);
 }
 
 static int enter(struct scan *s)
@@ -309,7 +460,7 @@ static int leave(struct scan *s, char close, const struct token *open)
 	if (t->kind == END)
 		return refuse(s, open->line, "the %c in this line is never closed: add a %c", *open->start, close);
 	if (!is_mark(t, close))
-		return refuse(s, t->line, "a %c is missing in front of %.*s; the %c is in line %d", close, shown(t),
+		return refuse(s, t->line, "a %c is missing before %.*s; the %c is in line %d", close, shown(t),
 			      t->start, *open->start, open->line);
 	s->depth--;
 	return advance(s);
@@ -332,36 +483,30 @@ static int take_value(struct scan *s, const struct setting *owner)
 		return r < 0 ? r : leave(s, '}', &first);
 	}
 	if (!is_mark(&first, '(') && !is_mark(&first, '['))
-		return take_simple(s);
+		return take_simple(s, owner, false);
 	close = *first.start == '(' ? ')' : ']';
 	r = enter(s);
 	while (r == 0 && !is_mark(&s->token, close)) {
-		if (close == ']' && kind != END && s->token.kind != kind && s->token.kind != MARK &&
-		    s->token.kind != END)
+		const struct token item = s->token;
+
+		r = check_item(s, owner);
+		if (r < 0)
+			return r;
+		if (close == ']' && kind != END && item.kind != kind && item.kind != MARK && item.kind != END &&
+		    (item.kind != NAME || is_truth(&item)))
 			return refuse(s, s->token.line, "what stands in [ ] must be all of one type");
-		kind = s->token.kind;
-		r = close == ']' ? take_simple(s) : take_value(s, owner);
+		kind = item.kind;
+		r = close == ']' || (item.kind != MARK) || !strchr("{([", *item.start) ? take_simple(s, owner, true)
+										       : take_value(s, owner);
+		if (r == 0)
+			r = check_comma(s, &item);
 		if (r < 0 || !is_mark(&s->token, ','))
 			break;
 		r = advance(s);
 		if (r == 0 && is_mark(&s->token, close))
-			return refuse(s, s->token.line, "a value is missing in front of \"%c\"", close);
+			return refuse(s, s->token.line, "a value is missing before \"%c\"", close);
 	}
 	return r < 0 ? r : leave(s, close, &first);
-}
-
-static void format_key(const struct setting *setting, char *buf, size_t size)
-{
-	const struct setting *path[DEPTH_MAX + 1];
-	size_t len = 0;
-	int n = 0;
-
-	for (; setting && n <= DEPTH_MAX; setting = setting->owner)
-		path[n++] = setting;
-	buf[0] = '\0';
-	while (n-- > 0 && len < size)
-		len += (size_t)snprintf(buf + len, size - len, "%.*s%s", shown(&path[n]->name), path[n]->name.start,
-					n > 0 ? "." : "");
 }
 
 /* Remember the setting at hand in @ret; refused if it stands in its group already. */
@@ -406,7 +551,7 @@ static int take_settings(struct scan *s, const struct setting *owner)
 				      shown(&setting->name), setting->name.start);
 		if (!is_mark(t, '=') && !is_mark(t, ':'))
 			return refuse(s, setting->name.line,
-				      "a = is missing behind %.*s: a setting is written key = value; and a group "
+				      "a = is missing after %.*s: a setting is written key = value; and a group "
 				      "key = { ... };",
 				      shown(&setting->name), setting->name.start);
 		r = advance(s);
@@ -423,8 +568,11 @@ static int take_settings(struct scan *s, const struct setting *owner)
 int config_scan(const char *text, struct config_scan_fault *ret)
 {
 	struct scan s = { .p = text, .line = 1, .ret = ret };
-	int r = advance(&s);
+	int r;
 
+	if (strncmp(text, "\xef\xbb\xbf", 3) == 0)
+		return refuse(&s, 1, "the file begins with a byte order mark: save it as plain UTF-8");
+	r = advance(&s);
 	if (r == 0)
 		r = take_settings(&s, NULL);
 	if (r == 0 && s.token.kind != END)

@@ -55,11 +55,33 @@ static int set_list(const struct config_where *where, struct config *config, con
 	return *p ? config_fail_type(where, option, "something else") : 0;
 }
 
+/* A whole number as the file takes it: decimal, or hexadecimal without a sign. As parse_i64() otherwise. */
+static int parse_whole(const char *value, int64_t *ret)
+{
+	int64_t v = 0;
+	bool over = false;
+
+	if (value[0] != '0' || (value[1] | 0x20) != 'x')
+		return parse_i64(value, INT64_MIN, INT64_MAX, ret);
+	value += 2;
+	if (!*value || strspn(value, "0123456789abcdefABCDEF") != strlen(value))
+		return -EINVAL;
+	for (; *value; value++) {
+		int digit = *value <= '9' ? *value - '0' : (*value | 0x20) - 'a' + 10;
+
+		over |= __builtin_mul_overflow(v, 16, &v) || __builtin_add_overflow(v, digit, &v);
+	}
+	if (over)
+		return -ERANGE;
+	*ret = v;
+	return 0;
+}
+
 static int set_int(const struct config_where *where, struct config *config, const struct option_info *option,
 		   const char *value)
 {
 	int64_t v;
-	int r = parse_i64(value, INT64_MIN, INT64_MAX, &v);
+	int r = parse_whole(value, &v);
 
 	if (r == -ERANGE)
 		return config_fail_range(where, option, value);
@@ -71,8 +93,13 @@ static int set_int(const struct config_where *where, struct config *config, cons
 static int set_float(const struct config_where *where, struct config *config, const struct option_info *option,
 		     const char *value)
 {
+	int64_t whole;
 	double v;
-	int r = parse_double(value, -DBL_MAX, DBL_MAX, &v);
+	int r = parse_whole(value, &whole);
+
+	if (r == 0)
+		return config_put_float(where, config, option, (double)whole);
+	r = parse_double(value, -DBL_MAX, DBL_MAX, &v);
 
 	if (r == -ERANGE)
 		return config_fail_range(where, option, value);
@@ -84,10 +111,9 @@ static int set_float(const struct config_where *where, struct config *config, co
 static int set_sources_mask(const struct config_where *where, struct config *config, const struct option_info *option,
 			    const char *value)
 {
-	const char *digits = strncmp(value, "0x", 2) == 0 ? value + 2 : value;
 	int64_t v;
 
-	if (parse_i64(digits, 0, INT64_MAX, &v) < 0)
+	if (parse_whole(value, &v) < 0)
 		return config_fail_type(where, option, "something else");
 	return config_put_sources_mask(where, config, v);
 }

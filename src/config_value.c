@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "config.h"
 #include "config_value.h"
@@ -65,6 +66,23 @@ static bool is_in(const char *key, const char *group)
 	return strncmp(key, group, len) == 0 && (key[len] == '\0' || key[len] == '.');
 }
 
+/* Bytes of the character at @p; 0: it is none of UTF-8, or a control character. */
+static size_t character_len(const char *p)
+{
+	const unsigned char *c = (const unsigned char *)p;
+	size_t len = 1;
+
+	if (c[0] < 0x80)
+		return c[0] >= ' ' && c[0] != 0x7f;
+	if (c[0] < 0xc2 || c[0] > 0xf4 || (c[0] == 0xc2 && c[1] < 0xa0) || (c[0] == 0xe0 && c[1] < 0xa0) ||
+	    (c[0] == 0xed && c[1] > 0x9f) || (c[0] == 0xf0 && c[1] < 0x90) || (c[0] == 0xf4 && c[1] > 0x8f))
+		return 0;
+	while (len < 2 + (size_t)(c[0] >= 0xe0) + (size_t)(c[0] >= 0xf0))
+		if ((c[len++] & 0xc0) != 0x80)
+			return 0;
+	return len;
+}
+
 /* @n is what snprintf() gave. A character in UTF-8 is cut as a whole: the line goes into D-Bus and JSON. */
 static void finish(char *error, int n)
 {
@@ -75,9 +93,13 @@ static void finish(char *error, int n)
 			end--;
 		memcpy(error + end, "...", sizeof("..."));
 	}
-	for (char *p = error; *p; p++)
-		if ((unsigned char)*p < ' ' || *p == 0x7f)
+	for (char *p = error; *p;) {
+		size_t len = character_len(p);
+
+		if (len == 0)
 			*p = '?';
+		p += len > 0 ? len : 1;
+	}
 }
 
 int config_fail(const struct config_where *where, const char *fmt, ...)
@@ -115,7 +137,8 @@ int config_fail_type(const struct config_where *where, const struct option_info 
 	if (option->type == OPTION_TYPE_LIST && strcmp(option->key, where->key) != 0)
 		return config_fail(where, "this is %s, but a whole number is wanted, as in: %s = 1;", got, leaf);
 	if (!where->file)
-		return config_fail(where, "%s is wanted, as in: %s", wanted[option->type], config_example(option));
+		return config_fail(where, "%s is wanted%s%s, as in: %s", wanted[option->type],
+				   option->unit[0] ? ", in " : "", option->unit, config_example(option));
 	return config_fail(where, "this is %s, but %s is wanted, as in: %s = %s;", got, wanted[option->type], leaf,
 			   config_example(option));
 }
@@ -216,8 +239,8 @@ int config_check_key(const struct config_where *where)
 		return 0;
 	for (size_t i = 0; i < sizeof(unbuilt) / sizeof(unbuilt[0]); i++)
 		if (is_in(where->key, unbuilt[i].key))
-			return config_fail(where, "this belongs to %s, which this version does not have; take it out",
-					   unbuilt[i].what);
+			return config_fail(where, "this belongs to %s, which this version does not have%s",
+					   unbuilt[i].what, where->file ? "; take it out" : "");
 	if (first)
 		return config_fail(where, "this is a group; name one of its settings, as in %s", first->key);
 	nearest_key(where->key, nearest);
@@ -229,6 +252,99 @@ int config_check_key(const struct config_where *where)
 		return config_fail(where, "this setting stands in a group: %.*s = { %s = ...; };", (int)(dot - nearest),
 				   nearest, where->key);
 	return config_fail(where, "there is no such setting; did you mean %s?", nearest);
+}
+
+/* What a key takes. */
+enum wanted { ANYTHING, TEXT, LIST, NUMBER, TRUTH, GROUP };
+
+static enum wanted wanted_by(const char *key)
+{
+	static const enum wanted by_type[] = {
+		[OPTION_TYPE_INT] = NUMBER, [OPTION_TYPE_FLOAT] = NUMBER, [OPTION_TYPE_BOOL] = TRUTH,
+		[OPTION_TYPE_ENUM] = TEXT,  [OPTION_TYPE_TEXT] = TEXT,    [OPTION_TYPE_LIST] = LIST,
+	};
+	const struct option_info *option = option_find(key);
+
+	if (!option)
+		return config_first_in_group(key) ? GROUP : ANYTHING;
+	/* An alias takes a number, also that of a list. */
+	return strcmp(option->key, key) != 0 ? NUMBER : by_type[option->type];
+}
+
+static bool is_yes_or_no(const char *word)
+{
+	return strcasecmp(word, "yes") == 0 || strcasecmp(word, "no") == 0 || strcasecmp(word, "on") == 0 ||
+	       strcasecmp(word, "off") == 0;
+}
+
+/* What else to say of a number that is followed by @rest. */
+static void number_hint(const char *key, const char *rest, char *buf, size_t size)
+{
+	const struct option_info *option = option_find(key);
+	char unit[16];
+
+	buf[0] = '\0';
+	if (*rest == ',')
+		snprintf(buf, size, "%s",
+			 option && option->type == OPTION_TYPE_FLOAT ? ", with a point, not a comma"
+								     : ", without a comma");
+	if (!option || !option->unit[0] || strchr(",-+._:0123456789", *rest))
+		return;
+	snprintf(unit, sizeof(unit), "%.*s", (int)strcspn(option->unit, "/"), option->unit);
+	if (strcasestr(leaf_of(key), unit))
+		snprintf(buf, size, ", its unit is in the name");
+	else
+		snprintf(buf, size, ", in %s", option->unit);
+}
+
+static void explain_number(const char *key, enum config_odd odd, const char *word, const char *rest, char *buf,
+			   size_t size)
+{
+	enum wanted wanted = wanted_by(key);
+	bool is_text = wanted == TEXT || wanted == LIST;
+	char hint[64];
+
+	number_hint(key, rest, hint, sizeof(hint));
+	if (is_text && odd == CONFIG_ODD_NUMBER)
+		snprintf(buf, size, "%s: put text in double quotes: \"%s%s\"", key, word, rest);
+	else if (is_text)
+		snprintf(buf, size, "%s: %s is followed by %s: put text in double quotes", key, word, rest);
+	else if (wanted == TRUTH)
+		snprintf(buf, size, "%s: %s is followed by %s: write true or false", key, word, rest);
+	else if (wanted == GROUP)
+		snprintf(buf, size, "%s: a group is written with { }: %s = { key = value; };", key, key);
+	else
+		snprintf(buf, size, "%s: %s is followed by %s: a plain number is wanted%s", key, word, rest, hint);
+}
+
+static void explain_word(const char *key, enum config_odd odd, const char *word, char *buf, size_t size)
+{
+	bool quoted = odd == CONFIG_ODD_QUOTES;
+	enum wanted wanted = wanted_by(key);
+
+	if (wanted == GROUP)
+		snprintf(buf, size, "%s: a group is written with { }: %s = { key = value; };", key, key);
+	else if (wanted == NUMBER && quoted)
+		snprintf(buf, size, "%s: a plain number is wanted, without quotes", key);
+	else if (wanted == NUMBER)
+		snprintf(buf, size, "%s: %s is no value here: a plain number is wanted", key, word);
+	else if (wanted == TRUTH || (wanted == ANYTHING && !quoted && is_yes_or_no(word)))
+		snprintf(buf, size, "%s: %s is no value here: write true or false", key, word);
+	else
+		snprintf(buf, size, "%s: put text in double quotes: \"%s\"", key, word);
+}
+
+int config_explain(const char *key, enum config_odd odd, const char *word, const char *rest, char *buf, size_t size)
+{
+	if (odd == CONFIG_ODD_NUMBER || odd == CONFIG_ODD_APART)
+		explain_number(key, odd, word, rest, buf, size);
+	else if (odd != CONFIG_ODD_TEXTS)
+		explain_word(key, odd, word, buf, size);
+	else if (wanted_by(key) == LIST)
+		snprintf(buf, size, "%s: a list is written with ( ): ( %s, %s )", key, word, rest);
+	else
+		snprintf(buf, size, "%s: one text is wanted, but %s is followed by %s", key, word, rest);
+	return -EINVAL;
 }
 
 int config_put_int(const struct config_where *where, struct config *config, const struct option_info *option,

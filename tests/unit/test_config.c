@@ -350,12 +350,13 @@ static void unbuilt_parts_are_refused(void)
 		snprintf(part, sizeof(part), "%s: this belongs to %s, which this version does not have", rows[i][0],
 			 rows[i][1]);
 		CU_ASSERT(refused(setting(rows[i][0], "1"), part));
+		CU_ASSERT(refused(setting(rows[i][0], "1"), "; take it out"));
 		CU_ASSERT(refused(setting(rows[i][0], "{ x = 1; }"), part));
 		CU_ASSERT(refused(setting(rows[i][0], "( )"), part));
 		config_defaults(&config);
 		untouched = config;
 		CU_ASSERT_EQUAL(config_set(&config, rows[i][0], "1", error), -EINVAL);
-		CU_ASSERT_PTR_NOT_NULL(strstr(error, part));
+		CU_ASSERT_STRING_EQUAL(error, part); /* there is no file to take it out of */
 		snprintf(below, sizeof(below), "%s.x", rows[i][0]);
 		CU_ASSERT_EQUAL(config_set(&config, below, "1", error), -EINVAL);
 		CU_ASSERT_PTR_NOT_NULL(strstr(error, rows[i][1]));
@@ -411,6 +412,46 @@ static void long_names_are_no_trouble(void)
 	CU_ASSERT_EQUAL(strncmp(error, "a?b?: ", 6), 0);
 }
 
+/* Editors put it there, unseen. */
+static void byte_order_marks_are_refused(void)
+{
+	CU_ASSERT(refused("\xef\xbb\xbf", "FILE:1: the file begins with a byte order mark: save it as plain UTF-8"));
+	CU_ASSERT(refused("\xef\xbb\xbfmode = \"observe\";", "the file begins with a byte order mark"));
+	CU_ASSERT(refused("\xef\xbb", "\"??\" can't stand here"));
+}
+
+/* Messages go to D-Bus and JSON, which take UTF-8 only. */
+static void messages_are_whole_characters(void)
+{
+	static const struct {
+		const char *text, *part;
+	} cases[] = {
+		{ "mode = \x93promote\x94;", "put text in double quotes: \"?promote?\"" }, /* of an old code page */
+		{ "\xe2\x80", "\"??\" can't stand here" },
+		{ "\xe2\x82\xac = 1;", "\"\xe2\x82\xac\" can't stand here" },
+		{ "\xf0\x9f\x98\x80 = 1;", "\"\xf0\x9f\x98\x80\" can't stand here" },
+		{ "\xed\xa0\x80 = 1;", "\"???\" can't stand here" }, /* half of a pair */
+		{ "\xc0\x80 = 1;", "\"??\" can't stand here" },      /* longer than need be */
+		{ "\xc2\x9b = 1;", "\"??\" can't stand here" },      /* what terminals obey */
+		{ "memory_max_mib = 5\xc2\xb5;", "5 is followed by \xc2\xb5: " },
+	};
+	char text[256], part[256];
+
+	for (size_t i = 0; i < N(cases); i++)
+		CU_ASSERT(refused(cases[i].text, cases[i].part));
+	/* Wherever the cut falls. */
+	for (int shift = 0; shift < 3; shift++) {
+		int len = snprintf(text, sizeof(text), "mode = %.*s", shift, "aa");
+		int n = 0;
+
+		for (; n < 40; n++)
+			len += snprintf(text + len, sizeof(text) - (size_t)len, "\xe2\x82\xac");
+		snprintf(part, sizeof(part), "put text in double quotes: \"%.*s...\"", (40 - shift) / 3 * 3 + shift,
+			 text + 7);
+		CU_ASSERT(refused(text, part));
+	}
+}
+
 static void tune_takes_what_it_shows(void)
 {
 	static const struct {
@@ -432,6 +473,9 @@ static void tune_takes_what_it_shows(void)
 		{ "promote.headroom_percent", "12.25", "12.25" },
 		{ "promote.headroom_percent", "7", "7.0" },
 		{ "promote.rate_mib_per_sec", "0", "0" },
+		{ "promote.rate_mib_per_sec", "0x100", "256" },
+		{ "promote.rate_mib_per_sec", "0XfF", "255" },
+		{ "promote.headroom_percent", "0x10", "16.0" },
 		{ "memory_max_mib", "0020", "20" },
 		{ "hint_faults.manage_sysctls", "true", "true" },
 	};
@@ -472,12 +516,22 @@ static void tune_refuses(void)
 		{ "sources", "", "sources: there is no source \"\"" },
 		{ "sources", "( )", "sources: the list is empty" },
 		{ "sampling.cpus", "none", "sampling.cpus: \"none\" is no list of CPUs" },
-		{ "promote.rate_mib_per_sec", "", "promote.rate_mib_per_sec: a whole number is wanted, as in: 1024" },
-		{ "promote.rate_mib_per_sec", "256M", "promote.rate_mib_per_sec: a whole number is wanted" },
+		{ "promote.rate_mib_per_sec", "",
+		  "promote.rate_mib_per_sec: a whole number is wanted, in MiB/s, as in: 1024" },
+		{ "promote.rate_mib_per_sec", "256M",
+		  "promote.rate_mib_per_sec: a whole number is wanted, in MiB/s, as in: 1024" },
+		{ "promote.rate_mib_per_sec", "0x", "promote.rate_mib_per_sec: a whole number is wanted" },
+		{ "promote.rate_mib_per_sec", "0x1g", "promote.rate_mib_per_sec: a whole number is wanted" },
+		{ "promote.rate_mib_per_sec", "-0x1", "promote.rate_mib_per_sec: a whole number is wanted" },
+		{ "promote.rate_mib_per_sec", "0xffffffffffffffff1",
+		  "promote.rate_mib_per_sec: 0xffffffffffffffff1 is out of range" },
+		{ "promote.rate_mib_per_sec", "0x100001", "promote.rate_mib_per_sec: 1048577 is out of range" },
+		{ "enabled_sources", "0x10", "enabled_sources: 16 is out of range" },
 		{ "promote.rate_mib_per_sec", "99999999999999999999",
 		  "promote.rate_mib_per_sec: 99999999999999999999 is out of range" },
-		{ "promote.headroom_percent", "1e1", "promote.headroom_percent: a number is wanted, as in: 3.0" },
-		{ "promote.headroom_percent", "3%", "promote.headroom_percent: a number is wanted" },
+		{ "promote.headroom_percent", "1e1",
+		  "promote.headroom_percent: a number is wanted, in percent, as in: 3.0" },
+		{ "promote.headroom_percent", "3%", "promote.headroom_percent: a number is wanted, in percent" },
 		{ "hint_faults.manage_sysctls", "yes", "hint_faults.manage_sysctls: true or false is wanted" },
 		{ "promote", "1", "promote: this is a group; name one of its settings, as in promote.policy" },
 		{ "", "1", "there is no such setting" },
@@ -768,8 +822,8 @@ static void files_of_other_people(void)
 TEST_MAIN(config, TEST(nothing_given_is_the_defaults), TEST(every_default_is_accepted), TEST(numbers_at_their_edges),
 	  TEST(every_choice_is_accepted), TEST(texts_of_every_length), TEST(wrong_types_are_refused),
 	  TEST(aliases_mean_their_option), TEST(aliases_twice_are_refused), TEST(unbuilt_parts_are_refused),
-	  TEST(typos_find_their_key), TEST(long_names_are_no_trouble), TEST(tune_takes_what_it_shows),
-	  TEST(tune_refuses), TEST(tune_checks_the_whole), TEST(files_come_out_as_they_say),
-	  TEST(every_option_of_the_file_arrives), TEST(fractions_ignore_the_locale), TEST(begin), TEST(loads_a_file),
-	  TEST(files_that_are_none), TEST(files_with_what_is_no_text), TEST(files_that_others_may_write),
-	  TEST(files_of_other_people), TEST(end))
+	  TEST(typos_find_their_key), TEST(long_names_are_no_trouble), TEST(byte_order_marks_are_refused),
+	  TEST(messages_are_whole_characters), TEST(tune_takes_what_it_shows), TEST(tune_refuses),
+	  TEST(tune_checks_the_whole), TEST(files_come_out_as_they_say), TEST(every_option_of_the_file_arrives),
+	  TEST(fractions_ignore_the_locale), TEST(begin), TEST(loads_a_file), TEST(files_that_are_none),
+	  TEST(files_with_what_is_no_text), TEST(files_that_others_may_write), TEST(files_of_other_people), TEST(end))
