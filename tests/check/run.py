@@ -369,6 +369,10 @@ class Check:
                 if result.failed:
                     say(f"   lab {machine} failed; more is in {os.path.relpath(words[3], ROOT)}")
                 counts.add(result)
+        perf_check = os.path.join(ROOT, "tests", "lab", "ibs", "perf_check.py")
+        # Where perf can't be fetched, the check is skipped and says why.
+        Step("perf-fetch.log", [perf_check, "--fetch"], 300).wait()
+        self.one(counts, "perf decodes alike", [perf_check, "--build", build, "--out", os.path.join(OUT, "lab-perf")], 700)
 
     # ---- all of it ----------------------------------------------------------------------
 
