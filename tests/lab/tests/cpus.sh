@@ -5,10 +5,11 @@
 # needs: hotset pghotd pghotctl
 # shellcheck shell=dash
 
+# Of the source that is open; the others have none.
 cpus()
 {
 	status_answers
-	grep -o '"cpus": *[0-9]*' "$OUT/status.json" | head -n 1 | tr -cd 0-9
+	grep -o '"cpus": *[0-9]*' "$OUT/status.json" | tr -cd '0-9\n' | sort -n | tail -n 1
 }
 
 online=/sys/devices/system/cpu/cpu1/online
