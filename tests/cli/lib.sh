@@ -76,7 +76,7 @@ not_ok() {
 
 skip() {
 	skipped=$((skipped + 1))
-	echo "skip: $1 ($2)"
+	echo "skip $1 ($2)"
 }
 
 # expect STATUS NAME COMMAND...: its output is in $tmp/out and $tmp/err.
