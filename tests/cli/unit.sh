@@ -21,7 +21,7 @@ fault() {
 }
 
 if ! command -v systemd-analyze >/dev/null; then
-	echo "skip: there is no systemd-analyze"
+	echo "skip there is no systemd-analyze"
 	exit 77
 fi
 grep -q '@' "$unit" && grep '@[a-z]*@' "$unit" && fault "a path was not filled in"
