@@ -90,7 +90,7 @@ speed_and_truth()
 	# Aimed at is 3. A host with other work has moved it between 2.3 and 3.7, so what is asked for is that far is clearly slower.
 	note "near memory is $((ratio / 100)).$((ratio % 100 / 10)) times as fast as far memory"
 	check "far memory is clearly slower" "$ratio" -ge 150
-	check "and at most 4 times" "$ratio" -le 400
+	check "but not out of all proportion" "$ratio" -le 600
 	kill -TERM "$pid0" "$pid1"
 	wait "$pid0" "$pid1"
 	# nothing but the reads that the workload counts loads from far memory
