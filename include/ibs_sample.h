@@ -23,6 +23,26 @@ enum ibs_discard {
 	IBS_DISCARDS,
 };
 
+/* What became of the physical address in the record itself: some kernels hide it there, in two ways. */
+enum ibs_phys {
+	IBS_PHYS_SHOWN,
+	IBS_PHYS_CLEARED, /* the valid bit is clear: by the kernel at the time of the sample, or hardware had none */
+	IBS_PHYS_ZEROED,  /* the valid bit is set, the address 0: the opener may not see it */
+};
+
+/*
+ * Of an access that has a linear address; any other counts as shown. arch/x86/events/amd/ibs.c,
+ * perf_ibs_phyaddr_clear() of about 6.14, and what took its place in 7.0. Any thread.
+ */
+static inline enum ibs_phys ibs_phys_of(const struct ibs_op *op)
+{
+	if (!(op->access_flags & IBS_LINEAR_VALID))
+		return IBS_PHYS_SHOWN;
+	if (!(op->access_flags & IBS_PHYSICAL_VALID))
+		return IBS_PHYS_CLEARED;
+	return op->physical ? IBS_PHYS_SHOWN : IBS_PHYS_ZEROED;
+}
+
 /*
  * The physical address is the record's PHYS_ADDR, which kernels that wipe the register still fill by a walk, else
  * DcPhysAd; both without what is above the machine's width (an encryption bit). The latency is that of a load that

@@ -5,12 +5,15 @@
  */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "sample.h"
 
+struct budget_meter;
+struct clock;
 struct config;
 struct ibs_decoder_params;
 struct fsroot;
@@ -28,6 +31,11 @@ struct source_ring {
 	enum sample_source source;
 	const struct ibs_decoder_params *ibs; /* the raw registers of an IBS unit, and how to read them; else NULL */
 	uint32_t sample_flags;                /* or'ed into each sample, SAMPLE_MAYBE_FIRST_TOUCH for one */
+	/*
+	 * The last record that could not be taken apart, as source_ibs_record_misfit() has it; 0: none. Its reader
+	 * writes, main reads, relaxed: it is shown and nothing else depends on it.
+	 */
+	_Atomic uint64_t misfit;
 };
 
 struct source_env {
@@ -35,6 +43,9 @@ struct source_env {
 	const struct fsroot *root;
 	const struct config *config;     /* as it is now */
 	const struct topology *topology; /* at open */
+	/* For a trial before the opening, which learns what a sample costs; NULL: none is made. */
+	const struct clock *clock;
+	struct budget_meter *meter;
 };
 
 #define SOURCE_DETAIL_MAX 128
@@ -51,7 +62,10 @@ struct source {
 	 * a remark: what could be better without anything being wrong.
 	 */
 	uint64_t period;                /* that the hardware took; 0: the source has none */
-	uint64_t period_min;            /* the shortest it takes; with a period only */
+	uint64_t period_min;            /* the shortest it takes, */
+	uint64_t period_max;            /* and the longest; with a period only */
+	uint64_t taken;                 /* samples the kernel took since the opening, read or not; 0: not known */
+	uint64_t lost;                  /* of them: had no room in a ring */
 	char detail[SOURCE_DETAIL_MAX]; /* what it is set to, for people; may be "" */
 	char why[SOURCE_WHY_MAX];
 };
@@ -62,14 +76,15 @@ struct source_ops {
 
 	/*
 	 * Could this source work here and now? 0; -ENOENT (the kernel or machine has no such thing), -EACCES (no
-	 * permission), -EBUSY (a setting stands in the way), with one line for people in @why (SOURCE_WHY_MAX bytes)
-	 * that says what to do; after 0 it is "" or says what will be degraded. Changes nothing.
+	 * permission), -EBUSY (a setting stands in the way), -EAGAIN (someone has it just now), with one line for
+	 * people in @why (SOURCE_WHY_MAX bytes) that says what to do; after 0 it is "" or says what will be degraded.
+	 * Changes nothing.
 	 */
 	int (*probe)(const struct source_env *env, char *why);
 
 	/*
-	 * Open and map one event per CPU in @source->rings, disabled. 0 or -errno with @source->why; all or nothing,
-	 * except for CPUs offline.
+	 * Open and map one event per CPU in @source->rings, disabled. 0 or -errno with @source->why; -EPROTO when its
+	 * records are not what we know, which no other try will change; all or nothing, except for CPUs offline.
 	 */
 	int (*open)(struct source *source);
 	int (*set_period)(struct source *source, uint64_t period); /* -ENOTSUP where there is none */
@@ -84,8 +99,8 @@ struct source_ops {
 	/* A CPU is going, or gone: its ring has been let go by the reader; close it. Its place in @rings stays. */
 	void (*cpu_offline)(struct source *source, int cpu);
 	/*
-	 * Each second: look after what the source depends on (sysctls). Returns 0 when well, 1 when degraded, with
-	 * @source->why; -errno when it has stopped for good.
+	 * Each second: look after what the source depends on (sysctls), and bring @source->taken and lost up to date.
+	 * Returns 0 when well, 1 when degraded, with @source->why; -errno when it has stopped for good.
 	 */
 	int (*check)(struct source *source);
 	void (*close)(struct source *source); /* accepts a source whose open failed; puts back settings */

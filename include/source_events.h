@@ -16,10 +16,13 @@ struct source_events;
 
 /*
  * Could such an event be opened here? Opens it on the lowest sampled CPU that is online and closes it again. 0; -EACCES
- * no permission, -ENOENT the kernel has no such event, -ENODEV no CPU to sample, or -errno; all but 0 with a line in
- * @why (SOURCE_WHY_MAX bytes).
+ * no permission, -ENOENT the kernel has no such event, -ENODEV no CPU to sample, -EAGAIN someone else has the unit just
+ * now, or -errno; all but 0 with a line in @why (SOURCE_WHY_MAX bytes).
  */
 int source_events_probe(const struct source_env *env, const struct perf_event_attr *attr, char *why);
+
+/* The same without a word: what opening on that CPU gave, as it is, 0 or -errno. */
+int source_events_try(const struct source_env *env, const struct perf_event_attr *attr);
 
 /*
  * Open and map an event by @attr on each CPU of sampling.cpus that is online, disabled, into @source->rings. Wake-up
@@ -38,6 +41,12 @@ void source_events_cpu_offline(struct source *source, int cpu);
 /* Period of the events of CPUs that come online from now on. */
 void source_events_set_period(struct source_events *events, uint64_t period);
 void source_events_close(struct source *source, struct source_events *events); /* accepts NULL */
+
+/*
+ * One descriptor for each sampled CPU, and a few: raise the soft limit, which is for programs that use select(), to the
+ * hard one. true when that could be done; where the hard one is too low, opening says so.
+ */
+bool source_events_raise_descriptors(void);
 
 /* What could be better, "" when nothing. */
 const char *source_events_remark(const struct source_events *events);

@@ -48,6 +48,30 @@ struct ibs_settled {
 uint64_t source_ibs_period(const struct ibs_pmu *pmu, const struct ibs_request *request);
 
 /*
+ * The period to try where @period was refused: without the 27 bits of newer hardware the longest that 20 can count to,
+ * below the profiler's shortest that one. 0: there is none.
+ */
+uint64_t source_ibs_next_period(uint64_t period);
+
+/* What the kernel may refuse (-EINVAL) although sysfs shows it or has no word for it. */
+enum ibs_optional {
+	IBS_OPTIONAL_LOST,    /* PERF_FORMAT_LOST: Linux 6.0 */
+	IBS_OPTIONAL_PERIOD,  /* a period out of this hardware's range: the next one */
+	IBS_OPTIONAL_PAGE,    /* PERF_SAMPLE_DATA_PAGE_SIZE: Linux 5.11 */
+	IBS_OPTIONAL_LATENCY, /* the latency filter: */
+	IBS_OPTIONAL_KERNEL,  /* leaving out the kernel, which the daemon can do as well */
+	IBS_OPTIONAL_MISSES,  /* the L3-miss filter */
+	IBS_OPTIONALS,
+};
+
+/*
+ * Take @what out of @attr and @settled. false: it isn't in there. In @why (IBS_WHY_MAX bytes) is added what that means;
+ * nothing for what nobody misses.
+ */
+bool source_ibs_give_up(const struct ibs_pmu *pmu, enum ibs_optional what, struct perf_event_attr *attr,
+			struct ibs_settled *settled, char *why);
+
+/*
  * 0, @ret being ready for source_events_open(), disabled, and @why (IBS_WHY_MAX bytes) "" or what of @request this unit
  * can't do and is left out; -EINVAL for a latency out of range, with @why.
  */

@@ -49,3 +49,13 @@ int source_ibs_record_init(struct source_ibs_record *record, uint64_t sample_typ
  * say; both are undefined then, up to the next success. The reader's thread.
  */
 int source_ibs_record_take(struct source_ibs_record *record, const struct perf_event_header *header);
+
+/*
+ * What there is to say of a record that source_ibs_record_take() refused: the size of its raw data in the high half,
+ * the capabilities in front of it in the low one; never 0. Without raw data, or with less than 4 bytes of it, the size
+ * of the whole record with bit 63 set. The reader's thread.
+ */
+uint64_t source_ibs_record_misfit(const struct source_ibs_record *record, const struct perf_event_header *header);
+
+/* That in words, "84 bytes of raw data, capabilities 0x00300bff", into @buf. Any thread. */
+void source_ibs_record_misfit_text(uint64_t misfit, char *buf, size_t size);

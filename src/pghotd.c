@@ -282,7 +282,9 @@ static int list_sources(const struct daemon_options *options)
 	}
 	(void)daemon_read_topology(&privops.root, &config, true, &topology, error, sizeof(error));
 	for (const struct source_ops *const *ops = source_table; *ops; ops++) {
-		struct source_env env = { &privops, &privops.root, &config, topology };
+		struct source_env env = {
+			.privops = &privops, .root = &privops.root, .config = &config, .topology = topology
+		};
 
 		why[0] = '\0';
 		r = (*ops)->probe(&env, why);

@@ -283,7 +283,18 @@ static void count_level(struct reader *reader, const struct ibs_op *op)
 	}
 }
 
-static void take_ibs(struct reader *reader, const struct source_ring *ring, const struct perf_event_header *header,
+/* Of samples that lack nothing else. */
+static void count_phys(struct reader *reader, const struct ibs_op *op)
+{
+	enum ibs_phys phys = ibs_phys_of(op);
+
+	if (phys == IBS_PHYS_CLEARED)
+		stats_inc(reader->stats, STAT_HW_PHYS_CLEARED);
+	else if (phys == IBS_PHYS_ZEROED)
+		stats_inc(reader->stats, STAT_HW_PHYS_ZEROED);
+}
+
+static void take_ibs(struct reader *reader, struct source_ring *ring, const struct perf_event_header *header,
 		     struct drained *drained)
 {
 	static const enum stat_id cause[IBS_DISCARDS] = {
@@ -298,19 +309,23 @@ static void take_ibs(struct reader *reader, const struct source_ring *ring, cons
 
 	if (source_ibs_record_take(record, header) < 0) {
 		stats_inc(reader->stats, STAT_BAD_RECORDS);
+		/* For a person to read: nothing else depends on it, so no order. */
+		atomic_store_explicit(&ring->misfit, source_ibs_record_misfit(record, header), memory_order_relaxed);
 		return;
 	}
 	stats_inc(reader->stats, STAT_TOTAL);
 	stats_inc(reader->stats, STAT_HWHINTS);
 	count_level(reader, &record->op);
 	why = ibs_to_sample(&record->decoder, &record->decoded, &record->op, ring->cpu, &sample);
+	if (why == IBS_KEEP || why == IBS_DISCARD_NO_PHYS)
+		count_phys(reader, &record->op);
 	if (why != IBS_KEEP)
 		stats_inc(reader->stats, cause[why]);
 	else
 		hand_on(reader, &sample, drained);
 }
 
-static void take_sample(struct reader *reader, const struct source_ring *ring, const struct perf_event_header *header,
+static void take_sample(struct reader *reader, struct source_ring *ring, const struct perf_event_header *header,
 			struct drained *drained)
 {
 	struct decode_sample decoded;
@@ -332,7 +347,7 @@ static void take_sample(struct reader *reader, const struct source_ring *ring, c
 	hand_on(reader, &sample, drained);
 }
 
-static void take_record(struct reader *reader, const struct source_ring *ring, const struct perf_event_header *header,
+static void take_record(struct reader *reader, struct source_ring *ring, const struct perf_event_header *header,
 			struct drained *drained)
 {
 	uint64_t lost;

@@ -15,6 +15,7 @@
 #include "privops.h"
 #include "source_cpus.h"
 #include "source_events.h"
+#include "source_rivals.h"
 
 /* The share of a ring that is filled when its reader is woken: the rest is for what comes until it runs. */
 #define WAKE_SHARE 4
@@ -30,43 +31,92 @@ struct source_events {
 	char remark[SOURCE_WHY_MAX];
 };
 
-/* Does this process have @cap? Only as good as /proc: false when it doesn't say. */
-static bool has_capability(const struct fsroot *root, int cap)
+/* Of /proc/self/status: the number behind @key, in @base; false when it doesn't say. */
+static bool status_number(const char *text, const char *key, int base, uint64_t *ret)
 {
-	char text[4096];
-	const char *line;
-	uint64_t caps;
+	const char *line = strstr(text, key);
+	char *end;
 
-	if (fsroot_read(root, text, sizeof(text), "proc/self/status") < 0)
+	if (!line)
 		return false;
-	line = strstr(text, "\nCapEff:");
-	return line && sscanf(line, "\nCapEff: %" SCNx64, &caps) == 1 && (caps >> cap & 1);
+	line += strlen(key);
+	errno = 0;
+	*ret = strtoull(line, &end, base);
+	return end != line && errno == 0;
+}
+
+struct rights {
+	bool admin, perfmon; /* capabilities; false also where /proc doesn't say */
+	bool seccomp;        /* a filter is in force */
+	bool in_userns;      /* capabilities count for nothing outside of it */
+};
+
+static struct rights read_rights(const struct fsroot *root)
+{
+	struct rights rights = { 0 };
+	char text[4096], map[256];
+	uint64_t caps, mode, inside, outside, n;
+
+	if (fsroot_read(root, text, sizeof(text), "proc/self/status") >= 0) {
+		if (status_number(text, "\nCapEff:", 16, &caps)) {
+			rights.admin = caps >> CAP_SYS_ADMIN & 1;
+			rights.perfmon = caps >> CAP_PERFMON & 1;
+		}
+		rights.seccomp = status_number(text, "\nSeccomp:", 10, &mode) && mode != 0;
+	}
+	/* The first user namespace maps everything to itself: user_namespaces(7). */
+	if (fsroot_read(root, map, sizeof(map), "proc/self/uid_map") > 0 &&
+	    sscanf(map, "%" SCNu64 " %" SCNu64 " %" SCNu64, &inside, &outside, &n) == 3)
+		rights.in_userns = n < UINT32_MAX;
+	return rights;
 }
 
 /* Debian and others have a level 3, at which CAP_PERFMON is not enough. */
 static void explain_refusal(const struct fsroot *root, char *why)
 {
+	struct rights rights = read_rights(root);
 	char text[32];
 	int64_t level;
 
 	if (fsroot_read(root, text, sizeof(text), "proc/sys/kernel/perf_event_paranoid") < 0 ||
 	    parse_i64(text, INT32_MIN, INT32_MAX, &level) < 0)
 		snprintf(why, SOURCE_WHY_MAX, "the kernel refuses to open perf events: run pghotd as root");
-	else if (has_capability(root, CAP_SYS_ADMIN) || (level < 3 && has_capability(root, CAP_PERFMON)))
-		snprintf(why, SOURCE_WHY_MAX,
-			 "perf events are refused although pghotd has the capability: a container, a seccomp filter or "
-			 "a "
-			 "security module forbids perf_event_open(); allow it there, or start pghotd outside of it");
-	else if (level >= 3)
+	else if (!rights.admin && !(level < 3 && rights.perfmon) && level >= 3)
 		snprintf(why, SOURCE_WHY_MAX,
 			 "perf events need CAP_SYS_ADMIN while kernel.perf_event_paranoid is %" PRId64
 			 ": run pghotd as root, or: sysctl -w kernel.perf_event_paranoid=2 and give it CAP_PERFMON",
 			 level);
-	else
+	else if (!rights.admin && !(level < 3 && rights.perfmon))
 		snprintf(why, SOURCE_WHY_MAX,
 			 "perf events need CAP_PERFMON (kernel.perf_event_paranoid is %" PRId64
 			 "): run pghotd as root, or give it that capability",
 			 level);
+	else if (rights.in_userns)
+		snprintf(why, SOURCE_WHY_MAX,
+			 "perf events are refused although pghotd has the capability: it has it in a user namespace "
+			 "only (a rootless container); start pghotd outside of it");
+	else if (rights.seccomp)
+		snprintf(why, SOURCE_WHY_MAX,
+			 "perf events are refused although pghotd has the capability, and a seccomp filter is in "
+			 "force: "
+			 "allow perf_event_open in it (SystemCallFilter= of a unit, --security-opt seccomp= of a "
+			 "container), or start pghotd without");
+	else
+		snprintf(why, SOURCE_WHY_MAX,
+			 "perf events are refused although pghotd has the capability: a container, a seccomp filter or "
+			 "a security module forbids perf_event_open(); allow it there, or start pghotd outside of it");
+}
+
+/* Someone has the unit for himself, as only a unit of that kind lets him. */
+static void explain_busy(const struct fsroot *root, char *why)
+{
+	char names[120];
+	size_t n = source_rivals_name(root, names, sizeof(names));
+
+	snprintf(why, SOURCE_WHY_MAX,
+		 "another program has the perf unit just now%s%s%s: end it; tried again each minute",
+		 n ? ": " : " (perf record, another profiler)", n ? names : "",
+		 n > SOURCE_RIVALS_MAX ? " and more" : "");
 }
 
 /* A line for failure @r to open an event on @cpu; returns what to hand on. */
@@ -79,6 +129,9 @@ static int explain_open(const struct fsroot *root, int r, int cpu, char *why)
 	case -EPERM:
 		explain_refusal(root, why);
 		return -EACCES;
+	case -EBUSY:
+		explain_busy(root, why);
+		return -EAGAIN;
 	case -ENOSYS:
 		snprintf(why, SOURCE_WHY_MAX,
 			 "this kernel has no perf events (CONFIG_PERF_EVENTS), or a seccomp filter hides them");
@@ -124,8 +177,7 @@ static int read_cpus(const struct source_env *env, struct source_cpus *ret, char
 	return r;
 }
 
-/* true when the soft limit could be raised. */
-static bool raise_descriptors(void)
+bool source_events_raise_descriptors(void)
 {
 	struct rlimit limit;
 
@@ -139,9 +191,24 @@ static int open_event(const struct source_env *env, const struct perf_event_attr
 {
 	int fd = privops_event_open(env->privops, attr, cpu);
 
-	if (fd == -EMFILE && raise_descriptors())
+	if (fd == -EMFILE && source_events_raise_descriptors())
 		fd = privops_event_open(env->privops, attr, cpu);
 	return fd;
+}
+
+int source_events_try(const struct source_env *env, const struct perf_event_attr *attr)
+{
+	char why[SOURCE_WHY_MAX];
+	struct source_cpus cpus;
+	int r = read_cpus(env, &cpus, why);
+
+	if (r < 0)
+		return r;
+	r = open_event(env, attr, source_cpus_next_online(&cpus, 0));
+	if (r < 0)
+		return r;
+	close(r);
+	return 0;
 }
 
 int source_events_probe(const struct source_env *env, const struct perf_event_attr *attr, char *why)

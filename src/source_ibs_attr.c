@@ -30,6 +30,16 @@ uint64_t source_ibs_period(const struct ibs_pmu *pmu, const struct ibs_request *
 	return (period + IBS_PERIOD_UNIT - 1) / IBS_PERIOD_UNIT * IBS_PERIOD_UNIT;
 }
 
+/* What 20 bits count to, in steps of 16. */
+#define PERIOD_20_BITS 0xffff0
+
+uint64_t source_ibs_next_period(uint64_t period)
+{
+	if (period > PERIOD_20_BITS)
+		return PERIOD_20_BITS;
+	return period < IBS_MPROF_PERIOD_MIN ? IBS_MPROF_PERIOD_MIN : 0;
+}
+
 /* Add to @why what the unit can't. */
 static void lacks(char *why, const struct ibs_pmu *pmu, const char *what)
 {
@@ -111,4 +121,71 @@ int source_ibs_attr(const struct ibs_pmu *pmu, const struct ibs_request *request
 		.clockid = CLOCK_MONOTONIC,
 	};
 	return 0;
+}
+
+/* Set the field that is named to 0. false: there is none, or it is 0. */
+static bool clear(const struct ibs_pmu *pmu, const char *field, struct perf_event_attr *attr)
+{
+	struct ibs_config config = { .word = { attr->config, attr->config1, attr->config2 } }, before = config;
+
+	if (!set(pmu, &config, field, 0) || memcmp(&config, &before, sizeof(config)) == 0)
+		return false;
+	attr->config = config.word[0];
+	attr->config1 = config.word[1];
+	attr->config2 = config.word[2];
+	return true;
+}
+
+static bool give_up_period(struct perf_event_attr *attr, struct ibs_settled *settled, char *why)
+{
+	uint64_t next = source_ibs_next_period(attr->sample_period);
+	size_t n = strlen(why);
+
+	if (!next)
+		return false;
+	snprintf(why + n, IBS_WHY_MAX - n, "%sthe kernel refuses a period of %llu, %llu is taken", n ? "; " : "",
+		 (unsigned long long)attr->sample_period, (unsigned long long)next);
+	attr->sample_period = settled->period = next;
+	return true;
+}
+
+bool source_ibs_give_up(const struct ibs_pmu *pmu, enum ibs_optional what, struct perf_event_attr *attr,
+			struct ibs_settled *settled, char *why)
+{
+	bool had = false;
+
+	switch (what) {
+	case IBS_OPTIONAL_LOST:
+		had = attr->read_format & PERF_FORMAT_LOST;
+		attr->read_format &= ~(uint64_t)PERF_FORMAT_LOST;
+		break;
+	case IBS_OPTIONAL_PERIOD:
+		return give_up_period(attr, settled, why);
+	case IBS_OPTIONAL_PAGE:
+		had = attr->sample_type & PERF_SAMPLE_DATA_PAGE_SIZE;
+		attr->sample_type &= ~(uint64_t)PERF_SAMPLE_DATA_PAGE_SIZE;
+		settled->page_size = false;
+		break;
+	case IBS_OPTIONAL_LATENCY:
+		had = clear(pmu, "ldlat", attr);
+		settled->latency_threshold = 0;
+		if (had)
+			lacks(why, pmu, "filter by latency here: the kernel refuses it");
+		break;
+	case IBS_OPTIONAL_KERNEL:
+		had = attr->exclude_kernel;
+		(void)clear(pmu, "swfilt", attr);
+		attr->exclude_kernel = 0;
+		settled->filter_kernel |= had;
+		break;
+	case IBS_OPTIONAL_MISSES:
+		had = clear(pmu, "l3missonly", attr);
+		settled->l3_miss_only = false;
+		if (had)
+			lacks(why, pmu, "leave out what hits a cache here: the kernel refuses it");
+		break;
+	case IBS_OPTIONALS:
+		break;
+	}
+	return had;
 }

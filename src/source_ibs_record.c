@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "ibs_decode_internal.h"
@@ -62,6 +63,26 @@ static __attribute__((noinline)) int take_any(struct source_ibs_record *record, 
 		record->raw_bytes_and_caps = record->decoder.bytes | (uint64_t)record->decoder.caps << 32;
 	}
 	return 0;
+}
+
+#define MISFIT_WHOLE (1ULL << 63)
+
+uint64_t source_ibs_record_misfit(const struct source_ibs_record *record, const struct perf_event_header *header)
+{
+	struct decode_sample decoded;
+
+	if (decode_sample(record->sample_type, header, &decoded) < 0 || decoded.raw_bytes < sizeof(uint32_t))
+		return MISFIT_WHOLE | header->size;
+	return (uint64_t)decoded.raw_bytes << 32 | ibs_get_u32(decoded.raw);
+}
+
+void source_ibs_record_misfit_text(uint64_t misfit, char *buf, size_t size)
+{
+	if (misfit & MISFIT_WHOLE)
+		snprintf(buf, size, "records of %u bytes, without registers", (unsigned int)(misfit & UINT16_MAX));
+	else
+		snprintf(buf, size, "%u bytes of raw data, capabilities 0x%08x", (unsigned int)(misfit >> 32),
+			 (unsigned int)misfit);
 }
 
 int source_ibs_record_take(struct source_ibs_record *record, const struct perf_event_header *header)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * source_rig: the hint-fault source on a made-up machine of four CPUs, whose kernel gives out descriptors of plain
- * memory for events, and refuses as it is told.
+ * source_rig: a source, that of hint faults or another, on a made-up machine of four CPUs, whose kernel gives out
+ * descriptors of plain memory for events, and refuses as it is told.
  */
 #pragma once
 
@@ -31,6 +31,10 @@ struct kernel {
 	size_t ring_max;    /* larger rings can't be mapped; 0: all can */
 	size_t memory_max;  /* nor those that are too much together: CPU n is the n+1st of them; 0: no limit */
 	int fail_enable_fd; /* -1: none */
+	int (*judge)(const struct perf_event_attr *attr); /* -errno for an attr that it refuses; NULL: takes any */
+	uint64_t period_min, period_max;                  /* of those that can be set later; 0: any */
+	uint64_t period[OPENS_MAX];                       /* of each descriptor, as it was set later */
+	void (*on_enable)(int fd, bool on);
 	int opens;
 	struct perf_event_attr attr; /* of the last open */
 	int cpu[OPENS_MAX];          /* of each descriptor */
@@ -48,6 +52,8 @@ static inline int kernel_open(void *ctx, const struct perf_event_attr *attr, int
 	kernel->attr = *attr;
 	if (kernel->refuse && (kernel->refuse_cpu < 0 || kernel->refuse_cpu == cpu))
 		return kernel->refuse;
+	if (kernel->judge && kernel->judge(attr) < 0)
+		return kernel->judge(attr);
 	if (kernel->emfile > 0) {
 		kernel->emfile--;
 		return -EMFILE;
@@ -71,10 +77,33 @@ static inline int kernel_enable(void *ctx, int fd, bool on)
 
 	kernel->enables++;
 	kernel->on[fd] += on ? 1 : -1;
+	if (kernel->on_enable)
+		kernel->on_enable(fd, on);
 	return fd == kernel->fail_enable_fd ? -EIO : 0;
 }
 
-static const struct privops_ops kernel_ops = { .event_open = kernel_open, .event_enable = kernel_enable };
+static inline int kernel_period(void *ctx, int fd, uint64_t period)
+{
+	struct kernel *kernel = ctx;
+
+	if (period < kernel->period_min || (kernel->period_max && period > kernel->period_max))
+		return -EINVAL;
+	kernel->period[fd] = period;
+	return 0;
+}
+
+static const struct privops_ops kernel_ops = { .event_open = kernel_open,
+					       .event_enable = kernel_enable,
+					       .event_period = kernel_period };
+
+/* What the event of @fd says when it is read next. */
+static inline void kernel_counts(int fd, uint64_t count, uint64_t enabled_ns, uint64_t running_ns, uint64_t lost)
+{
+	uint64_t words[] = { count, enabled_ns, running_ns, lost };
+
+	if (pwrite(fd, words, sizeof(words), lseek(fd, 0, SEEK_CUR)) != sizeof(words))
+		abort();
+}
 
 struct bench {
 	struct machine machine;
@@ -129,7 +158,7 @@ static inline void bench_init(struct bench *b)
 
 static inline void bench_done(struct bench *b)
 {
-	source_hint_faults.close(&b->source);
+	b->source.ops->close(&b->source);
 	CU_ASSERT_EQUAL(count_fds(), b->fds);
 	machine_free(&b->machine);
 }
@@ -153,9 +182,9 @@ static inline int probe(struct bench *b)
 	int opens = b->kernel.opens, fds = count_fds(), r;
 
 	memset(b->why, 'x', sizeof(b->why));
-	r = source_hint_faults.probe(&b->source.env, b->why);
+	r = b->source.ops->probe(&b->source.env, b->why);
 	CU_ASSERT_EQUAL(count_fds(), fds);
-	CU_ASSERT(b->kernel.opens - opens <= 2);
+	CU_ASSERT(b->kernel.opens - opens <= (b->source.ops == &source_hint_faults ? 2 : 16));
 	CU_ASSERT_EQUAL(b->kernel.enables, 0);
 	CU_ASSERT_PTR_NOT_NULL(memchr(b->why, '\0', sizeof(b->why)));
 	/* Nobody gets half a sentence. */
@@ -179,7 +208,7 @@ static inline int open_source(struct bench *b)
 	int r;
 
 	memset(b->source.why, 'x', sizeof(b->source.why));
-	r = source_hint_faults.open(&b->source);
+	r = b->source.ops->open(&b->source);
 	CU_ASSERT_PTR_NOT_NULL(memchr(b->source.why, '\0', sizeof(b->source.why)));
 	CU_ASSERT(strlen(b->source.why) < sizeof(b->source.why) - 1);
 	CU_ASSERT_TRUE(r == 0 || b->source.why[0]);
