@@ -20,6 +20,7 @@
 #include "promoter.h"
 #include "report.h"
 #include "source.h"
+#include "source_health.h"
 #include "stats.h"
 #include "topology.h"
 
@@ -86,10 +87,15 @@ struct daemon {
 	char source_whys[SAMPLE_SOURCE_MAX]
 			[SOURCE_WHY_MAX]; /* by place in source_table: why it doesn't work, "" else */
 	uint64_t source_retry_ns;
+	uint64_t source_hold_ns[SAMPLE_SOURCE_MAX]; /* by place: not tried before; UINT64_MAX: with other settings only
+						     */
+	struct source_watch watch;                  /* of the open source */
 
 	struct budget budget; /* of the open source, if it has a period */
 	struct budget_meter meter;
 	struct budget_output paced;            /* of the last step */
+	uint64_t samples_before;               /* of sources that were open earlier */
+	uint64_t filtered;                     /* by the kernel in software, since the opening */
 	char rate_note[BUDGET_METER_NOTE_MAX]; /* the kernel lowered its limit; "" else */
 
 	struct promoter promoter;
@@ -136,6 +142,8 @@ int daemon_probe_sources(struct daemon *daemon, const struct config *config, cha
 /* Open the first that works and hand its rings to the readers. 0 or -errno with daemon->source_why. */
 int daemon_open_source(struct daemon *daemon);
 void daemon_close_source(struct daemon *daemon);
+/* Its settings are others now: close it, and try all again, those too that were refused. As daemon_open_source(). */
+int daemon_reopen_source(struct daemon *daemon);
 /* Each second: checks, retries, state. */
 void daemon_check_source(struct daemon *daemon, uint64_t now_ns);
 /* Compare the rings with the CPUs that are online: events can be lost. */

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <systemd/sd-daemon.h>
 
 #include "clock.h"
@@ -12,6 +11,7 @@
 #include "mover.h"
 #include "pidns.h"
 #include "rcu.h"
+#include "source_events.h"
 
 #define STOP_TIMEOUT_NS (1700 * NSEC_PER_MSEC)
 
@@ -246,8 +246,8 @@ int daemon_apply_config(struct daemon *daemon, const struct config *config, bool
 				daemon_start_budget(daemon);
 		}
 		if (reopen) {
-			daemon_close_source(daemon);
-			(void)daemon_open_source(daemon); /* a failure is the state from here on, and is tried again */
+			(void)daemon_reopen_source(
+				daemon); /* a failure is the state from here on, and is tried again */
 		}
 	}
 	daemon_update_state(daemon);
@@ -375,10 +375,13 @@ static int first_start(struct daemon *daemon)
 	r = start_dataplane(daemon);
 	if (r == 0 || daemon->options.observe_only)
 		return EXIT_OK;
+	/* Someone has the hardware just now: he will be done some time, and until then the state says so. */
+	if (r == -EAGAIN)
+		return EXIT_OK;
 	if (r == -EACCES || r == -EPERM)
 		return EXIT_NO_PERMISSION;
 	/* What the machine lacks, it lacks at the next start too; anything else may pass. */
-	return r == -ENOENT || r == -ENODEV || r == -EBUSY ? EXIT_CANNOT_WORK : EXIT_FAILED;
+	return r == -ENOENT || r == -ENODEV || r == -EBUSY || r == -EPROTO ? EXIT_CANNOT_WORK : EXIT_FAILED;
 }
 
 struct last_report {
@@ -435,17 +438,6 @@ static void tear_down(struct daemon *daemon)
 	fsroot_close(&daemon->root);
 }
 
-/* One for each sampled CPU, and a few: the soft limit is for programs that use select(). */
-static void raise_descriptors(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == limit.rlim_max)
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	(void)setrlimit(RLIMIT_NOFILE, &limit); /* where it is too low, opening says so */
-}
-
 int daemon_run_and_report(const struct daemon_options *options, daemon_report_fn report)
 {
 	static struct daemon daemon;
@@ -460,7 +452,7 @@ int daemon_run_and_report(const struct daemon_options *options, daemon_report_fn
 	};
 	daemon.owners_logged_ns = daemon.topology_read_ns = daemon.started_ns;
 	rcu_thread_start();
-	raise_descriptors();
+	(void)source_events_raise_descriptors();
 	status = set_up_facts(&daemon);
 	if (status == EXIT_OK)
 		status = set_up_stores(&daemon);

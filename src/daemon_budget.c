@@ -7,6 +7,7 @@
 #include "dataplane.h"
 #include "hotness.h"
 #include "log.h"
+#include "source_counts.h"
 
 /* Whatever the hardware is: source_ibs keeps a period within what its unit can do, and says what it took. */
 #define PERIOD_MIN   144
@@ -20,7 +21,7 @@ static struct budget_params params_of(const struct daemon *daemon)
 	return (struct budget_params){
 		.ratio = config->sampling_overhead_percent / 100,
 		.period_min = daemon->source.period_min ? daemon->source.period_min : PERIOD_MIN,
-		.period_max = PERIOD_MAX,
+		.period_max = daemon->source.period_max ? daemon->source.period_max : PERIOD_MAX,
 		.period_align = PERIOD_ALIGN,
 		.period_fixed = config->ibs_period ? daemon->source.period : 0,
 		.full_per_sec = config->ibs_l3_miss_only ? BUDGET_FULL_L3_MISS : BUDGET_FULL_ALL,
@@ -65,6 +66,7 @@ void daemon_start_budget(struct daemon *daemon)
 					    .sample_high_ns = cost.high_ns,
 					    .samples = stats_sum(daemon->stats, STAT_HWHINTS),
 					    .lost = stats_sum(daemon->stats, STAT_LOST),
+					    .filtered = daemon->filtered,
 					    .throttled = stats_sum(daemon->stats, STAT_THROTTLED),
 					    .own_cpu_ns = dataplane_sampling_cpu_ns(daemon->dataplane),
 					    .period_taken = daemon->source.period },
@@ -100,9 +102,12 @@ void daemon_keep_budget(struct daemon *daemon, uint64_t now_ns)
 	look_at_meter(daemon, cpus, samples);
 	dataplane_usage(daemon->dataplane, &usage, &owners);
 	budget_meter_cost(&daemon->meter, &cost);
+	daemon->filtered = source_counts_filtered(daemon->source.taken, samples - daemon->samples_before,
+						  daemon->source.lost, daemon->filtered);
 	input = (struct budget_input){
 		.samples = samples,
 		.lost = stats_sum(daemon->stats, STAT_LOST),
+		.filtered = daemon->filtered,
 		.throttled = stats_sum(daemon->stats, STAT_THROTTLED),
 		.own_cpu_ns = dataplane_sampling_cpu_ns(daemon->dataplane),
 		.evidence = stats_sum(daemon->stats, STAT_USEFUL),

@@ -9,6 +9,8 @@
 #include "dataplane.h"
 #include "log.h"
 
+#define BETTER_HOLD_NS (3600 * NSEC_PER_SEC)
+
 static bool source_wanted(const struct config *config, const struct source_ops *ops)
 {
 	for (int i = 0; i < config->sources.n; i++)
@@ -17,20 +19,70 @@ static bool source_wanted(const struct config *config, const struct source_ops *
 	return false;
 }
 
-/* What check() says becomes the state. Returns what it returned. */
+/* What became of the records of the open source so far. The order of reading: a sample is in total first. */
+static struct source_tally tally_of(const struct daemon *daemon)
+{
+	static const enum stat_id misplaced[] = {
+		STAT_DISCARDED_GUEST,    STAT_DISCARDED_NO_PID,     STAT_DISCARDED_SELF,   STAT_DISCARDED_NO_ACCESS,
+		STAT_DISCARDED_PREFETCH, STAT_DISCARDED_NO_ADDRESS, STAT_DISCARDED_KERNEL,
+	};
+	bool hardware = daemon->source.ops->id != SAMPLE_SOURCE_HINT_FAULTS;
+	const struct stats *stats = daemon->stats;
+	struct source_tally tally = { .bad = stats_sum(stats, STAT_BAD_RECORDS) };
+	uint64_t sum = 0, total;
+
+	tally.phys_cleared = stats_sum(stats, STAT_HW_PHYS_CLEARED);
+	tally.phys_zeroed = stats_sum(stats, STAT_HW_PHYS_ZEROED);
+	tally.no_phys = stats_sum(stats, STAT_DISCARDED_NO_PHYS);
+	for (size_t i = 0; i < sizeof(misplaced) / sizeof(misplaced[0]); i++)
+		sum += stats_sum(stats, misplaced[i]);
+	tally.good = total = stats_sum(stats, STAT_TOTAL);
+	/* With faults a page that is gone again is no news, and nothing hides one. */
+	tally.placed = hardware && total > sum ? total - sum : 0;
+	return tally;
+}
+
+/* How its samples are, which check() doesn't see. Returns what check() returned as @r, or what is worse. */
+static int look_at_samples(struct daemon *daemon, int r)
+{
+	struct source_tally tally = tally_of(daemon);
+	enum source_health before = daemon->watch.health, health = source_watch_look(&daemon->watch, &tally);
+
+	if (r < 0 || health == SOURCE_HEALTH_WELL || (r > 0 && health == SOURCE_HEALTH_PHYS_WALKED))
+		return r;
+	source_watch_explain(&daemon->watch, &daemon->source, daemon->source.why);
+	if (health == SOURCE_HEALTH_MISFIT)
+		return -EPROTO;
+	if (source_health_is_fatal(health))
+		return -ENODATA;
+	if (health != SOURCE_HEALTH_PHYS_WALKED)
+		return 1;
+	if (health != before) /* a remark, so that no change of state says it */
+		log_warning("source %s: %s", daemon->source.ops->name, daemon->source.why);
+	return 0;
+}
+
+/* What check() and the samples say becomes the state. Returns what is worse. */
 static int look_at_source(struct daemon *daemon)
 {
 	int r = daemon->source.ops->check(&daemon->source);
 
-	snprintf(daemon->source_why, sizeof(daemon->source_why), "%s", daemon->source.why);
+	r = look_at_samples(daemon, r);
+	snprintf(daemon->source_why, sizeof(daemon->source_why), "%s",
+		 daemon->source.why[0] ? daemon->source.why : daemon->rate_note);
 	daemon->source_state = r < 0 ? SOURCE_FAILED : r > 0 ? SOURCE_DEGRADED : SOURCE_RUNNING;
 	return r;
 }
 
-/* What helps a person most: what can be allowed, then what can be set, then what this machine hasn't got. */
+/*
+ * What helps a person most: what someone has just now, since that passes by itself; what can be allowed; what can be
+ * set; what this machine hasn't got.
+ */
 static int telling(int old, int r)
 {
-	if (old == 0 || r == -EACCES || (r != -ENOENT && old == -ENOENT))
+	if (old == -EAGAIN)
+		return old;
+	if (old == 0 || r == -EAGAIN || r == -EACCES || (r != -ENOENT && old == -ENOENT))
 		return r;
 	return old;
 }
@@ -98,12 +150,19 @@ static int open_one(struct daemon *daemon, const struct source_ops *ops)
 			.root = &daemon->root,
 			.config = &daemon->current,
 			.topology = daemon->topology,
+			.clock = &clock_monotonic,
+			.meter = &daemon->meter,
 		},
 	};
 	r = ops->probe(&source->env, source->why);
 	if (r == 0)
 		r = ops->open(source);
 	if (r == 0) {
+		struct source_tally tally = tally_of(daemon);
+
+		source_watch_start(&daemon->watch, &tally);
+		daemon->samples_before = stats_sum(daemon->stats, STAT_HWHINTS);
+		daemon->filtered = 0;
 		/* Before the first sample: with no filter, a period that is too short by far would be a storm. */
 		daemon_start_budget(daemon);
 		r = hand_over_rings(daemon);
@@ -121,20 +180,25 @@ static int open_one(struct daemon *daemon, const struct source_ops *ops)
 	return r;
 }
 
-int daemon_open_source(struct daemon *daemon)
+static int open_first(struct daemon *daemon, uint64_t now_ns)
 {
 	char why[SOURCE_WHY_MAX] = "no source is configured";
 	bool first = daemon->source_state != SOURCE_FAILED;
 	int result = 0;
 
-	memset(daemon->source_whys, 0, sizeof(daemon->source_whys));
 	for (const struct source_ops *const *ops = source_table; *ops; ops++) {
-		int r, before = result;
+		bool held = now_ns < daemon->source_hold_ns[ops - source_table];
+		int r = -ENODATA, before = result;
 
+		if (!held)
+			why_of(daemon, ops)[0] = '\0';
 		if (!source_wanted(&daemon->current, *ops))
 			continue;
-		r = open_one(daemon, *ops);
-		if (r < 0) {
+		if (!held) /* else it is known why not */
+			r = open_one(daemon, *ops);
+		if (r == -EPROTO)
+			daemon->source_hold_ns[ops - source_table] = UINT64_MAX;
+		if (r < 0 && !held) {
 			snprintf(why_of(daemon, ops), SOURCE_WHY_MAX, "%s", daemon->source.why);
 			if (first) /* not each minute again */
 				log_info("source %s: no: %s", (*ops)->name, daemon->source.why);
@@ -157,6 +221,11 @@ int daemon_open_source(struct daemon *daemon)
 	return result ? result : -ENOENT;
 }
 
+int daemon_open_source(struct daemon *daemon)
+{
+	return open_first(daemon, clock_now_ns(&clock_monotonic));
+}
+
 void daemon_close_source(struct daemon *daemon)
 {
 	if (!daemon->source.ops)
@@ -166,6 +235,59 @@ void daemon_close_source(struct daemon *daemon)
 	daemon->source.ops->close(&daemon->source);
 	daemon->source.ops = NULL;
 	daemon->source_state = SOURCE_CLOSED;
+}
+
+int daemon_reopen_source(struct daemon *daemon)
+{
+	daemon_close_source(daemon);
+	memset(daemon->source_hold_ns, 0, sizeof(daemon->source_hold_ns));
+	return daemon_open_source(daemon);
+}
+
+/*
+ * The open source is of no use any more: the next one that works. Records that don't fit will not fit in a minute; and
+ * one whose samples can't be used would have to be open for a while to be known as such again.
+ */
+static void replace_source(struct daemon *daemon, uint64_t now_ns, int r)
+{
+	size_t place = 0;
+
+	while (source_table[place] != daemon->source.ops)
+		place++;
+	snprintf(daemon->source_whys[place], SOURCE_WHY_MAX, "%s", daemon->source_why);
+	daemon->source_hold_ns[place] = r == -EPROTO    ? UINT64_MAX
+					: r == -ENODATA ? now_ns + BETTER_HOLD_NS
+							: now_ns + DAEMON_RETRY_NS;
+	daemon_close_source(daemon);
+	daemon->source_retry_ns = now_ns + DAEMON_RETRY_NS;
+	/* Where nothing else works, it is worth another try in a minute. */
+	if (open_first(daemon, now_ns) < 0 && r == -ENODATA)
+		daemon->source_hold_ns[place] = now_ns + DAEMON_RETRY_NS;
+}
+
+/*
+ * Each minute: would a source that stands before the open one work by now? The unit was in use, its module came. One
+ * that says so and then can't be opened is not believed for an hour.
+ */
+static void look_for_better(struct daemon *daemon, uint64_t now_ns)
+{
+	struct source_env env = daemon->source.env;
+	char why[SOURCE_WHY_MAX];
+
+	if (now_ns < daemon->source_retry_ns)
+		return;
+	daemon->source_retry_ns = now_ns + DAEMON_RETRY_NS;
+	for (size_t i = 0; source_table[i] && source_table[i] != daemon->source.ops; i++) {
+		if (!source_wanted(&daemon->current, source_table[i]) || now_ns < daemon->source_hold_ns[i] ||
+		    source_table[i]->probe(&env, why) < 0)
+			continue;
+		log_notice("source %s works now, and comes before %s", source_table[i]->name, daemon->source.ops->name);
+		daemon_close_source(daemon);
+		(void)open_first(daemon, now_ns);
+		if (daemon->source.ops != source_table[i])
+			daemon->source_hold_ns[i] = now_ns + BETTER_HOLD_NS;
+		return;
+	}
 }
 
 void daemon_check_source(struct daemon *daemon, uint64_t now_ns)
@@ -180,7 +302,7 @@ void daemon_check_source(struct daemon *daemon, uint64_t now_ns)
 			return;
 		daemon->source_retry_ns = now_ns + DAEMON_RETRY_NS;
 		if (!nodeset_is_empty(&daemon->topology->lower))
-			(void)daemon_open_source(daemon); /* its failure is the state, and is tried again */
+			(void)open_first(daemon, now_ns); /* its failure is the state, and is tried again */
 		return;
 	}
 	r = look_at_source(daemon);
@@ -190,11 +312,10 @@ void daemon_check_source(struct daemon *daemon, uint64_t now_ns)
 		else
 			log_warning("source %s: %s", daemon->source.ops->name, daemon->source_why);
 	}
-	if (r < 0) {
-		daemon_close_source(daemon);
-		daemon->source_state = SOURCE_FAILED;
-		daemon->source_retry_ns = now_ns + DAEMON_RETRY_NS;
-	}
+	if (r < 0)
+		replace_source(daemon, now_ns, r);
+	else
+		look_for_better(daemon, now_ns);
 }
 
 void daemon_cpu_changed(struct daemon *daemon, int cpu, bool online)
