@@ -93,6 +93,9 @@ int ibs_pmu_set_field(const struct ibs_pmu *pmu, struct ibs_config *config, cons
  */
 int ibs_pmu_machine(const struct fsroot *root, struct ibs_decoder_params *ret);
 
+/* Why there is no ibs_op, and what would change that: a line for people into @why (IBS_WHY_MAX bytes). */
+void ibs_pmu_absent(const struct fsroot *root, char *why);
+
 enum ibs_pghot {
 	IBS_PGHOT_NONE,   /* this kernel doesn't promote by pghot */
 	IBS_PGHOT_IDLE,   /* it could, but its sources are off */

@@ -36,6 +36,13 @@ struct privops {
 /* The running kernel. */
 extern const struct privops_ops privops_direct;
 
+/*
+ * A machine that is only looked at, by a copy of its /sys and /proc: an event of a unit that these number is not
+ * opened, since that number is another unit's here; what its settings and /proc/self/status say is answered. @ctx is
+ * the struct privops itself. For probing only: the descriptor is of nothing.
+ */
+extern const struct privops_ops privops_elsewhere;
+
 /* Through @priv->ops; see there. */
 int privops_event_open(const struct privops *priv, const struct perf_event_attr *attr, int cpu);
 int privops_event_enable(const struct privops *priv, int fd, bool on);

@@ -82,6 +82,10 @@ struct source_ops {
 	 */
 	int (*probe)(const struct source_env *env, char *why);
 
+	/* After a probe that gave 0: what it would be set to, into @detail (SOURCE_DETAIL_MAX bytes). NULL: nothing to
+	 * say. */
+	void (*describe)(const struct source_env *env, char *detail);
+
 	/*
 	 * Open and map one event per CPU in @source->rings, disabled. 0 or -errno with @source->why; -EPROTO when its
 	 * records are not what we know, which no other try will change; all or nothing, except for CPUs offline.

@@ -254,7 +254,13 @@ int ibs_pmu_read(const struct fsroot *root, enum ibs_pmu_kind kind, struct ibs_p
 	ret->kind = kind;
 	r = fsroot_read_u64(root, &type, 10, DEVICES "/%s/type", device);
 	if (r == -ENOENT || r == -ENOTDIR) {
-		snprintf(why, IBS_WHY_MAX, "this machine or kernel has no perf unit %s", device);
+		if (kind == IBS_PMU_OP)
+			ibs_pmu_absent(root, why);
+		else
+			snprintf(why, IBS_WHY_MAX,
+				 "no perf unit %s here: Zen 6 has the profiler, and no kernel is known that shows it; "
+				 "ibs.pmu = \"auto\" takes what there is",
+				 device);
 		return -ENOENT;
 	}
 	if (r == -EINVAL || r == -ERANGE || (r == 0 && type > UINT32_MAX)) {

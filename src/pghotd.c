@@ -17,6 +17,7 @@
 #include "parse.h"
 
 #define FIRST_MINUTE_SECONDS 60
+#define SAMPLE_RATE_DEFAULT  100000U /* kernel/events/core.c, DEFAULT_MAX_SAMPLE_RATE */
 
 enum action {
 	ACTION_RUN,
@@ -263,11 +264,57 @@ static int has_tiers(const struct daemon_options *options)
 	return tiered ? EXIT_OK : EXIT_FAILED;
 }
 
+/* Of "@key : value" in /proc/cpuinfo, the first one. */
+static void cpuinfo_value(const char *text, const char *key, char *ret, size_t size)
+{
+	const char *line = text ? strstr(text, key) : NULL;
+
+	line = line ? strchr(line, ':') : NULL;
+	snprintf(ret, size, "%.*s", line ? (int)strcspn(line + 1 + strspn(line + 1, " "), "\n") : 0,
+		 line ? line + 1 + strspn(line + 1, " ") : "");
+}
+
+/* What the sources' lines are to be read with. */
+static void print_machine(const struct fsroot *root)
+{
+	_cleanup_free_ char *text = NULL;
+	char model[80], release[64] = "?", paranoid[16] = "?", rate[16] = "?";
+
+	(void)fsroot_read_alloc(root, &text, "proc/cpuinfo");
+	cpuinfo_value(text, "model name", model, sizeof(model));
+	(void)fsroot_read(root, release, sizeof(release), "proc/sys/kernel/osrelease");
+	(void)fsroot_read(root, paranoid, sizeof(paranoid), "proc/sys/kernel/perf_event_paranoid");
+	(void)fsroot_read(root, rate, sizeof(rate), "proc/sys/kernel/perf_event_max_sample_rate");
+	printf("%-12s %s%s, Linux %s, kernel.perf_event_paranoid %s, perf_event_max_sample_rate %s\n", "machine",
+	       model[0] ? model : "CPU not known", text && strstr(text, " hypervisor") ? ", a virtual machine" : "",
+	       release, paranoid, rate);
+	if (strtoul(rate, NULL, 10) > 0 && strtoul(rate, NULL, 10) < SAMPLE_RATE_DEFAULT)
+		printf("%-12s the kernel's default rate is %u: it, or someone, has lowered it, and it stays so; sysctl "
+		       "-w "
+		       "kernel.perf_event_max_sample_rate=%u\n",
+		       "", SAMPLE_RATE_DEFAULT, SAMPLE_RATE_DEFAULT);
+}
+
+static int print_source(const struct source_ops *ops, const struct source_env *env)
+{
+	char why[SOURCE_WHY_MAX] = "", detail[SOURCE_DETAIL_MAX] = "";
+	int r = ops->probe(env, why);
+
+	if (r == 0 && ops->describe)
+		ops->describe(env, detail);
+	printf("%-12s %s%s%s%s%s\n", ops->name, r == 0 ? "can work here" : "no", detail[0] ? ": " : "", detail,
+	       why[0] ? (detail[0] ? "; " : ": ") : "", why);
+	return r;
+}
+
 static int list_sources(const struct daemon_options *options)
 {
-	char error[CONFIG_ERROR_MAX] = "", why[SOURCE_WHY_MAX];
+	char error[CONFIG_ERROR_MAX] = "";
+	bool elsewhere = strcmp(options->root_path, "/") != 0;
 	struct config config;
-	struct privops privops = { .ops = &privops_direct, .saved_path = options->saved_path };
+	struct privops privops = { .ops = elsewhere ? &privops_elsewhere : &privops_direct,
+				   .ctx = &privops,
+				   .saved_path = options->saved_path };
 	struct topology *topology = NULL;
 	int works = 0, r;
 
@@ -281,15 +328,13 @@ static int list_sources(const struct daemon_options *options)
 		return EXIT_FAILED;
 	}
 	(void)daemon_read_topology(&privops.root, &config, true, &topology, error, sizeof(error));
+	print_machine(&privops.root);
 	for (const struct source_ops *const *ops = source_table; *ops; ops++) {
 		struct source_env env = {
 			.privops = &privops, .root = &privops.root, .config = &config, .topology = topology
 		};
 
-		why[0] = '\0';
-		r = (*ops)->probe(&env, why);
-		works += r == 0;
-		printf("%-12s %s%s%s\n", (*ops)->name, r == 0 ? "can work here" : "no", why[0] ? ": " : "", why);
+		works += print_source(*ops, &env) == 0;
 	}
 	topology_unref(topology);
 	fsroot_close(&privops.root);

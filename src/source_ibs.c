@@ -143,6 +143,25 @@ static int ibs_probe(const struct source_env *env, char *why)
 	return r;
 }
 
+/* What this unit can do of what is asked for. */
+static void ibs_describe(const struct source_env *env, char *detail)
+{
+	struct state state = { 0 };
+	char remark[SOURCE_WHY_MAX] = "";
+	const struct ibs_settled *s = &state.settled;
+
+	detail[0] = '\0';
+	if (prepare(env, &state, remark) < 0 || settle(env, &state, remark) < 0)
+		return;
+	snprintf(detail, SOURCE_DETAIL_MAX, "%s, counts %s%s%s%s%s", ibs_pmu_name(state.pmu.kind),
+		 s->count == IBS_COUNT_OPS ? "ops" : "cycles", s->l3_miss_only ? ", L3 misses only" : "",
+		 s->latency_threshold ? ", by latency" : "",
+		 !env->config->ibs_user_only ? ""
+		 : s->filter_kernel          ? ", kernel left out by pghotd"
+					     : ", kernel left out by the kernel",
+		 s->page_size ? "" : ", page size by hardware");
+}
+
 /* What the hardware took, for status. */
 static void describe(struct source *source)
 {
@@ -387,6 +406,7 @@ const struct source_ops source_ibs = {
 	.name = "ibs",
 	.id = SAMPLE_SOURCE_IBS,
 	.probe = ibs_probe,
+	.describe = ibs_describe,
 	.open = ibs_open,
 	.set_period = ibs_set_period,
 	.enable = ibs_enable,

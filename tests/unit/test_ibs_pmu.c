@@ -37,6 +37,37 @@ static int find(const struct machine *m, const char *wanted)
 	return ibs_pmu_find(&m->root, wanted, &pmu, why);
 }
 
+/* Why there is none, by what /proc/cpuinfo says of the CPU. */
+static void why_absent(void)
+{
+	static const struct {
+		const char *cpuinfo, *word1, *word2;
+	} cpus[] = {
+		{ NULL, "AMD's CPUs have it", "host must pass it through" },
+		{ "vendor_id\t: AuthenticAMD\nflags\t\t: fpu ibs svm\n", "although the CPU has IBS", "dmesg" },
+		{ "vendor_id\t: AuthenticAMD\nflags\t\t: fpu svm ibs\n", "although the CPU has IBS", "dmesg" },
+		{ "vendor_id\t: AuthenticAMD\nflags\t\t: fpu svm\n", "firmware", "" },
+		/* Words that only hold it, and flags of something else. */
+		{ "vendor_id\t: AuthenticAMD\nflags\t\t: fpu ibss xibs\nbugs\t\t: ibs ibs \n", "firmware", "" },
+		{ "vendor_id\t: AuthenticAMD\nflags\t\t: fpu hypervisor\n", "host passes IBS through", "virtual" },
+		{ "vendor_id\t: GenuineIntel\nflags\t\t: fpu hypervisor\n", "Intel", "hint_faults" },
+		{ "vendor_id\t: GenuineOther\nflags\t\t: hypervisor\n", "host passes IBS through", "hint_faults" },
+		{ "", "AMD's CPUs have it", "" },
+	};
+
+	for (size_t i = 0; i < sizeof(cpus) / sizeof(cpus[0]); i++) {
+		struct machine m;
+
+		machine_new(&m);
+		if (cpus[i].cpuinfo)
+			machine_put(&m, "proc/cpuinfo", "%s", cpus[i].cpuinfo);
+		CU_ASSERT_EQUAL(find(&m, "auto"), -ENOENT);
+		CU_ASSERT_TRUE(says("no perf unit ibs_op", cpus[i].word1));
+		CU_ASSERT_TRUE(says(cpus[i].word2, ""));
+		machine_free(&m);
+	}
+}
+
 /* What kernels show of ibs_op on these; each is the one before and more. */
 enum generation { ZEN2, ZEN4_6_1, ZEN4_6_14, ZEN5_6_15, ZEN6_7_1 };
 
@@ -475,7 +506,7 @@ static void the_kernels_own_promotion(void)
 	machine_free(&m);
 }
 
-TEST_MAIN(ibs_pmu, TEST(parse_formats), TEST(parse_anything), TEST(set_fields), TEST(generations),
+TEST_MAIN(ibs_pmu, TEST(why_absent), TEST(parse_formats), TEST(parse_anything), TEST(set_fields), TEST(generations),
 	  TEST(a_kernel_that_moves_a_bit), TEST(no_ibs_at_all), TEST(broken_trees), TEST(the_profiler_we_know),
 	  TEST(profilers_we_dont_know), TEST(several_findings_are_counted), TEST(machine_of_cpuinfo),
 	  TEST(the_kernels_own_promotion))
