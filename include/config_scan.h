@@ -5,6 +5,7 @@
  *   - what that takes for something else without a word: an integer that does not fit 32 bits (5000000000 becomes
  *     705032704), a comment that is never closed (the rest of the file is gone), a \x00 in a text (the rest of the text
  *     is gone). "010" is left alone: it is ten, as it looks.
+ *   - texts side by side outside of a list: it joins "0" "1" into "01" without a word, where two items were meant.
  *   - what is not wanted: @include (one file, so that its owner and mode can be checked), nesting without bound.
  *   - what that refuses with "syntax error" or "duplicate setting name" and no more; it also leaks memory then.
  *

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -50,6 +51,12 @@ struct daemon_options {
 	bool observe_only;   /* the first minute: whatever the file says, change nothing and move nothing */
 	uint64_t run_for_ns; /* 0: until told to stop */
 };
+
+/* What to end with when daemon_load_config() returned @r. */
+static inline int daemon_config_exit(int r)
+{
+	return r == -EDOM ? EXIT_BAD_USAGE : EXIT_BAD_CONFIG;
+}
 
 /* What failed is tried again after this. */
 #define DAEMON_RETRY_NS (60 * NSEC_PER_SEC)
@@ -122,8 +129,8 @@ typedef void (*daemon_report_fn)(const struct report *report, const struct daemo
 int daemon_run_and_report(const struct daemon_options *options, daemon_report_fn report);
 
 /*
- * Read the file and lay the overrides over it. 0, or -errno with the line in @error. A missing file that wasn't named
- * is the defaults.
+ * Read the file and lay the overrides over it. 0, or -errno with the line in @error: -EDOM when it is an override that
+ * is refused. A missing file that wasn't named is the defaults.
  */
 int daemon_load_config(const struct daemon_options *options, struct config *ret, char *error);
 

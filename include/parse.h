@@ -17,5 +17,13 @@ int parse_i64(const char *text, int64_t min, int64_t max, int64_t *ret);
  */
 int parse_double(const char *text, double min, double max, double *ret);
 
+#define PARSE_DISTANCE_MAX 128
+
+/*
+ * How many letters must be added, taken away, changed or swapped with their neighbour to make @b of @a: how near a typo
+ * is to what was meant. UINT_MAX where either has more than PARSE_DISTANCE_MAX.
+ */
+unsigned int parse_distance(const char *a, const char *b);
+
 /* "true", "false" only. -EINVAL otherwise. */
 int parse_bool(const char *text, bool *ret);

@@ -96,7 +96,8 @@ char *report_json(const struct report *report);
  * The options as text (free it); NULL: no memory. An array of {key, type ("int", "float", "bool", "enum", "text",
  * "list"), unit, min, max (numbers only), choices[] (enum only), default, value, origin, change ("live", "restart"),
  * help}. default and value are numbers and booleans where the type is one, else text as pghotctl tune takes it. origin:
- * "tuned" when @current differs from @file, else "file" when it isn't the default, else "default". Main thread.
+ * "tuned" when @current differs from @file ("restart" where that takes a restart to become what runs), else "file" when
+ * it isn't the default, else "default". Main thread.
  */
 char *report_options_json(const struct config *current, const struct config *file);
 

@@ -8,6 +8,7 @@
 
 #include "config.h"
 #include "config_value.h"
+#include "parse.h"
 
 #define KEY_MAX 64 /* longer than any key; a longer one is a typo beyond help */
 
@@ -151,38 +152,6 @@ int config_fail_range(const struct config_where *where, const struct option_info
 	return config_fail(where, "%s is out of range: it may be %s", value, allowed);
 }
 
-static unsigned int min3(unsigned int a, unsigned int b, unsigned int c)
-{
-	unsigned int ab = a < b ? a : b;
-
-	return ab < c ? ab : c;
-}
-
-/*
- * How many letters must be added, taken away, changed or swapped with their neighbour to make @b of @a (optimal string
- * alignment). Both shorter than KEY_MAX.
- */
-static unsigned int distance(const char *a, const char *b)
-{
-	unsigned int rows[3][KEY_MAX + 1];
-	size_t len_a = strlen(a), len_b = strlen(b);
-
-	for (size_t j = 0; j <= len_b; j++)
-		rows[0][j] = (unsigned int)j;
-	for (size_t i = 1; i <= len_a; i++) {
-		unsigned int *now = rows[i % 3], *before = rows[(i + 2) % 3], *before2 = rows[(i + 1) % 3];
-
-		now[0] = (unsigned int)i;
-		for (size_t j = 1; j <= len_b; j++) {
-			now[j] = min3(before[j] + 1, now[j - 1] + 1, before[j - 1] + (a[i - 1] != b[j - 1]));
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
-			    before2[j - 2] + 1 < now[j])
-				now[j] = before2[j - 2] + 1;
-		}
-	}
-	return rows[len_a % 3][len_b];
-}
-
 /* The nearest key to @key in @ret (KEY_MAX bytes), or "": none is near enough to be what was meant. */
 static void nearest_key(const char *key, char *ret)
 {
@@ -193,7 +162,8 @@ static void nearest_key(const char *key, char *ret)
 		return;
 	for (size_t i = 0; i < N_KNOWN_KEYS; i++) {
 		const char *candidate = known_keys[i];
-		unsigned int d = distance(key, candidate), by_leaf = distance(leaf_of(key), leaf_of(candidate)) + 1;
+		unsigned int d = parse_distance(key, candidate),
+			     by_leaf = parse_distance(leaf_of(key), leaf_of(candidate)) + 1;
 		const char *dot = strchr(candidate, '.');
 
 		/* A key in the wrong group, or outside of its group. */
@@ -208,7 +178,7 @@ static void nearest_key(const char *key, char *ret)
 			char group[KEY_MAX];
 
 			snprintf(group, sizeof(group), "%.*s", (int)(dot - candidate), candidate);
-			d = distance(key, group);
+			d = parse_distance(key, group);
 			if (d < best) {
 				best = d;
 				snprintf(ret, KEY_MAX, "%s", group);

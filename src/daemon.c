@@ -26,10 +26,11 @@ int daemon_load_config(const struct daemon_options *options, struct config *ret,
 		error[0] = '\0';
 		r = 0;
 	}
-	for (size_t i = 0; i < options->n_overrides && r == 0; i++)
-		r = config_set(&config, options->overrides[i].key, options->overrides[i].value, error);
 	if (r < 0)
 		return r;
+	for (size_t i = 0; i < options->n_overrides; i++)
+		if (config_set(&config, options->overrides[i].key, options->overrides[i].value, error) < 0)
+			return -EDOM;
 	if (options->observe_only) {
 		config.mode = MODE_OBSERVE;
 		config.hint_faults_manage_sysctls = false;
@@ -328,7 +329,7 @@ static int set_up_facts(struct daemon *daemon)
 	r = daemon_load_config(&daemon->options, &daemon->file, error);
 	if (r < 0) {
 		log_error("%s", error);
-		return EXIT_BAD_CONFIG;
+		return daemon_config_exit(r);
 	}
 	daemon->current = daemon->file;
 	if (pidns_is_child(&daemon->root) > 0) {

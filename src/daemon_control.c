@@ -11,6 +11,7 @@
 #include "daemon.h"
 #include "dataplane.h"
 #include "log.h"
+#include "migrator.h"
 
 #define MIGRATORS_SHOWN 256
 /* A list of all its items as text; see config_get_text(). */
@@ -88,9 +89,15 @@ static const char *limiting(const struct daemon *daemon, const struct dataplane_
 		return "there is no slow memory tier";
 	if (daemon->source_state == SOURCE_FAILED)
 		return "no source of samples works";
-	for (size_t i = 0; i < n; i++)
+	/* What a migrator says is of its last pass, which may have been in another mode. */
+	if (n && daemon->current.mode == MODE_OBSERVE)
+		return migrator_limit_text[LIMIT_OBSERVING];
+	for (size_t i = 0; i < n; i++) {
+		if (migrators[i].limit == migrator_limit_text[LIMIT_OBSERVING])
+			return "nothing yet: the mode was changed a moment ago";
 		if (migrators[i].holds_back)
 			return migrators[i].limit;
+	}
 	return n ? migrators[0].limit : "";
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
+#include <limits.h>
 #include <locale.h>
 #include <math.h>
 #include <stdlib.h>
@@ -89,4 +90,35 @@ int parse_bool(const char *text, bool *ret)
 	else
 		return -EINVAL;
 	return 0;
+}
+
+static unsigned int min3(unsigned int a, unsigned int b, unsigned int c)
+{
+	unsigned int ab = a < b ? a : b;
+
+	return ab < c ? ab : c;
+}
+
+/* Optimal string alignment. */
+unsigned int parse_distance(const char *a, const char *b)
+{
+	unsigned int rows[3][PARSE_DISTANCE_MAX + 1];
+	size_t len_a = strlen(a), len_b = strlen(b);
+
+	if (len_a > PARSE_DISTANCE_MAX || len_b > PARSE_DISTANCE_MAX)
+		return UINT_MAX;
+	for (size_t j = 0; j <= len_b; j++)
+		rows[0][j] = (unsigned int)j;
+	for (size_t i = 1; i <= len_a; i++) {
+		unsigned int *now = rows[i % 3], *before = rows[(i + 2) % 3], *before2 = rows[(i + 1) % 3];
+
+		now[0] = (unsigned int)i;
+		for (size_t j = 1; j <= len_b; j++) {
+			now[j] = min3(before[j] + 1, now[j - 1] + 1, before[j - 1] + (a[i - 1] != b[j - 1]));
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+			    before2[j - 2] + 1 < now[j])
+				now[j] = before2[j - 2] + 1;
+		}
+	}
+	return rows[len_a % 3][len_b];
 }

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <jansson.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include "bus.h"
 #include "cleanup.h"
 #include "ctl_client.h"
+#include "parse.h"
 #include "print_options.h"
 #include "print_status.h"
 #include "report.h"
@@ -253,6 +255,9 @@ static int do_tune(char **args, int n_args)
 {
 	char *equals = n_args ? strchr(args[0], '=') : NULL;
 
+	if (n_args == 2)
+		return fail(EXIT_BAD_USAGE, "tune: write key and value as one word: pghotctl tune '%s=%s'", args[0],
+			    equals ? "..." : args[1]);
 	if (!equals)
 		return list_options(n_args ? args[0] : NULL);
 	if (equals == args[0])
@@ -261,9 +266,31 @@ static int do_tune(char **args, int n_args)
 	return set_option(args[0], equals + 1);
 }
 
+static int show_mode(void)
+{
+	_cleanup_free_ char *text = NULL;
+	const char *mode;
+	json_t *doc;
+	int r = call("GetStatus", NULL, NULL, &text);
+
+	if (r != 0)
+		return r;
+	doc = json_loads(text, 0, NULL);
+	mode = json_string_value(json_object_get(doc, "mode"));
+	if (!mode)
+		r = bad_answer();
+	else if (arg_json)
+		r = put_json(json_pack("{s:i, s:s}", "schema", REPORT_SCHEMA, "mode", mode));
+	else
+		printf("%s\n", strcmp(mode, "promote") == 0 ? "promote" : "observe");
+	json_decref(doc);
+	return r;
+}
+
 static int do_mode(char **args, int n_args)
 {
-	(void)n_args;
+	if (n_args == 0)
+		return show_mode();
 	if (strcmp(args[0], "observe") != 0 && strcmp(args[0], "promote") != 0)
 		return fail(EXIT_BAD_USAGE, "mode is observe or promote, not \"%s\"", args[0]);
 	return set_option("mode", args[0]);
@@ -289,8 +316,8 @@ static int do_help(char **args, int n_args);
 
 static const struct verb verbs[] = {
 	{ "status", "", 0, 0, do_status, "what it does now, on one screen; also without a verb" },
-	{ "mode", "observe|promote", 1, 1, do_mode, "only measure, or move what is hot" },
-	{ "tune", "[KEY[=VALUE]]", 0, 1, do_tune, "list options, show some, or set one" },
+	{ "mode", "[observe|promote]", 0, 1, do_mode, "only measure, or move what is hot" },
+	{ "tune", "[KEY[=VALUE]]", 0, 2, do_tune, "list options, show some, or set one" },
 	{ "help", "", 0, 0, do_help, "this text" },
 	/* For systemctl reload, which fails when this fails and shows its line. */
 	{ "reload", "", 0, 0, do_reload, "read the configuration file again" },
@@ -321,7 +348,7 @@ static int do_help(char **args, int n_args)
 	     "Shows and tunes pghotd, which promotes hot memory pages to the fast tier.\n");
 	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
 		if (verbs[i].line)
-			printf("  %-6s %-16s %s\n", verbs[i].name, verbs[i].args, verbs[i].line);
+			printf("  %-6s %-17s %s\n", verbs[i].name, verbs[i].args, verbs[i].line);
 	puts("\n"
 	     "  --json                  answer as JSON; sizes in bytes, times in ns\n"
 	     "  --socket PATH           daemon's socket, instead of " BUS_SOCKET_PATH "\n"
@@ -357,6 +384,28 @@ static const struct verb *find_verb(const char *name)
 		if (strcmp(verbs[i].name, name) == 0)
 			return &verbs[i];
 	return NULL;
+}
+
+/* The line for a word that is no verb: what was meant, if that can be told. */
+static int no_such_verb(const char *word)
+{
+	const char *nearest = NULL;
+	unsigned int best = UINT_MAX;
+
+	if (strcmp(word, "observe") == 0 || strcmp(word, "promote") == 0)
+		return fail(EXIT_BAD_USAGE, "no such verb: %s; did you mean pghotctl mode %s?", word, word);
+	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+		unsigned int d = parse_distance(word, verbs[i].name);
+
+		if (verbs[i].run && d < best) {
+			best = d;
+			nearest = verbs[i].name;
+		}
+	}
+	/* More than a good third of the letters different: another word. */
+	if (best > 1 + strlen(word) * 2 / 5)
+		return fail(EXIT_BAD_USAGE, "no such verb: %.100s", word);
+	return fail(EXIT_BAD_USAGE, "no such verb: %s; did you mean %s?", word, nearest);
 }
 
 /* What a verb that isn't built takes is nobody's business: it is named first, before its options are found wrong. */
@@ -434,7 +483,7 @@ static int run(int argc, char **argv)
 		return do_status(NULL, 0);
 	verb = find_verb(argv[optind]);
 	if (!verb)
-		return fail(EXIT_BAD_USAGE, "no such verb: %s", argv[optind]);
+		return no_such_verb(argv[optind]);
 	if (!verb->run)
 		return not_built(verb->name);
 	n = argc - optind - 1;

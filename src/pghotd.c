@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <grp.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,9 @@
 #include "daemon.h"
 #include "first_minute.h"
 #include "log.h"
+#include "nodeset.h"
 #include "parse.h"
+#include "source_cpus.h"
 
 #define FIRST_MINUTE_SECONDS 60
 #define SAMPLE_RATE_DEFAULT  100000U /* kernel/events/core.c, DEFAULT_MAX_SAMPLE_RATE */
@@ -204,27 +207,54 @@ static int parse_args(int argc, char **argv, struct daemon_options *options, enu
 	return r;
 }
 
+static int note_cpu(void *ctx, int cpu)
+{
+	const struct source_cpus *cpus = ctx;
+
+	if (!source_cpus_wants(cpus, cpu))
+		printf("note: sampling.cpus: this machine has no CPU %d\n", cpu);
+	return !source_cpus_wants(cpus, cpu); /* one will do */
+}
+
+/* What is fine by itself, but isn't there: it may come, or be another machine's. */
+static void print_notes(const struct fsroot *root, const struct config *config, const struct topology *topology)
+{
+	static struct source_cpus cpus;
+	int r = source_cpus_read(root, config->sampling_cpus, &cpus);
+
+	if (topology && config->target_nid >= 0 && !topology_node(topology, (int)config->target_nid))
+		printf("note: target_nid: this machine has no node %lld\n", (long long)config->target_nid);
+	if (r == -ENODEV)
+		printf("note: sampling.cpus: \"%s\" leaves no CPU that is online here\n", config->sampling_cpus);
+	else if (r == 0 && strcmp(config->sampling_cpus, "all") != 0)
+		(void)idlist_for_each(config->sampling_cpus, SOURCE_CPUS_MAX - 1, note_cpu, &cpus);
+	errno = 0;
+	if (!getgrnam(config->control_group))
+		printf("note: control.group: there is no group \"%s\" here, so root alone may use the control socket\n",
+		       config->control_group);
+}
+
 static int check_config(const struct daemon_options *options)
 {
 	char error[CONFIG_ERROR_MAX] = "";
 	struct config config;
-	struct topology *topology;
+	struct topology *topology = NULL;
 	struct fsroot root;
 	int r = daemon_load_config(options, &config, error);
 
 	if (r < 0) {
 		fprintf(stderr, "pghotd: %s\n", error);
-		return EXIT_BAD_CONFIG;
+		return daemon_config_exit(r);
 	}
 	r = fsroot_open(&root, options->root_path);
 	if (r == 0) {
 		/* As lenient as a start is: a node that isn't there yet is a note. */
 		r = daemon_read_topology(&root, &config, true, &topology, error, sizeof(error));
-		if (r == 0) {
-			if (topology->advice[0])
-				printf("note: %s\n", topology->advice);
-			topology_unref(topology);
-		}
+		if (r == 0 && topology->advice[0])
+			printf("note: %s\n", topology->advice);
+		if (r != -EINVAL)
+			print_notes(&root, &config, topology);
+		topology_unref(topology);
 		fsroot_close(&root);
 	}
 	if (r == -EINVAL) {
@@ -246,10 +276,12 @@ static int has_tiers(const struct daemon_options *options)
 	struct topology *topology;
 	struct fsroot root;
 	bool tiered;
+	int r;
 
-	if (daemon_load_config(options, &config, error) < 0) {
+	r = daemon_load_config(options, &config, error);
+	if (r < 0) {
 		fprintf(stderr, "pghotd: %s\n", error);
-		return EXIT_BAD_CONFIG;
+		return daemon_config_exit(r);
 	}
 	if (fsroot_open(&root, options->root_path) < 0 ||
 	    daemon_read_topology(&root, &config, true, &topology, error, sizeof(error)) < 0) {
@@ -318,9 +350,10 @@ static int list_sources(const struct daemon_options *options)
 	struct topology *topology = NULL;
 	int works = 0, r;
 
-	if (daemon_load_config(options, &config, error) < 0) {
+	r = daemon_load_config(options, &config, error);
+	if (r < 0) {
 		fprintf(stderr, "pghotd: %s\n", error);
-		return EXIT_BAD_CONFIG;
+		return daemon_config_exit(r);
 	}
 	r = fsroot_open(&privops.root, options->root_path);
 	if (r < 0) {
@@ -358,6 +391,7 @@ static bool daemon_runs(const struct daemon_options *options)
 static int restore(const struct daemon_options *options)
 {
 	struct privops privops = { .ops = &privops_direct, .saved_path = options->saved_path };
+	bool saved = access(options->saved_path, F_OK) == 0;
 	struct privops_restored restored;
 	int r;
 
@@ -373,6 +407,8 @@ static int restore(const struct daemon_options *options)
 		log_error("cannot put back the settings saved in %s: %s", options->saved_path, strerror(-r));
 		return r == -EACCES || r == -EPERM ? EXIT_NO_PERMISSION : EXIT_FAILED;
 	}
+	if (!saved)
+		log_info("nothing to put back: there is no %s", options->saved_path);
 	return restored.failed ? EXIT_FAILED : EXIT_OK;
 }
 

@@ -130,6 +130,8 @@ static void put_one(FILE *out, const json_t *option, bool colour)
 	put_line(out, "default: %s", *was ? was : "\"\"");
 	if (strcmp(origin, "tuned") == 0)
 		put_line(out, "tuned: lasts until the next reload or restart");
+	else if (strcmp(origin, "restart") == 0)
+		put_line(out, "the configuration file has another value by now, for the next start");
 	else
 		put_line(out, "from the %s", strcmp(origin, "file") == 0 ? "configuration file" : "default");
 	put_line(out, "a change takes effect %s",
@@ -139,7 +141,7 @@ static void put_one(FILE *out, const json_t *option, bool colour)
 static int put_table(FILE *out, const json_t *options, const char *key, bool colour)
 {
 	const json_t *option;
-	bool restart = false;
+	bool restart = false, waits = false;
 	int shown = 0;
 	size_t i;
 
@@ -151,10 +153,13 @@ static int put_table(FILE *out, const json_t *options, const char *key, bool col
 				"FROM");
 		put_row(out, option, colour);
 		restart |= strcmp(text(option, "change"), "restart") == 0;
+		waits |= strcmp(text(option, "origin"), "restart") == 0;
 	}
 	if (shown)
 		fprintf(out, "\nSet one: pghotctl tune KEY=VALUE, until the next reload or restart.%s\n",
 			restart ? "\n*: in the configuration file only, with a restart." : "");
+	if (waits)
+		fputs("restart*: the file has another value by now, for the next start.\n", out);
 	return shown;
 }
 

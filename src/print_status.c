@@ -291,9 +291,13 @@ static void put_rest(struct screen *s)
 	const json_t *map = json_object_get(s->doc, "map"), *kernel = json_object_get(s->doc, "kernel");
 	char a[PRINT_SHORT_MAX], b[PRINT_SHORT_MAX], c[PRINT_SHORT_MAX], d[PRINT_SHORT_MAX], e[PRINT_SHORT_MAX];
 
-	row(s, "Tables", 1, "%s of %s; %s regions, %s pages, %s processes", print_bytes(a, number(map, "bytes")),
-	    print_bytes(b, number(map, "memory_max_bytes")), print_count(c, number(map, "regions")),
-	    print_count(d, number(map, "records")), print_count(e, number(map, "owners")));
+	if (number(map, "memory_max_bytes") == 0) /* nothing runs that would have any */
+		row(s, "Tables", 1, "none yet");
+	else
+		row(s, "Tables", 1, "%s of %s; %s regions, %s pages, %s processes",
+		    print_bytes(a, number(map, "bytes")), print_bytes(b, number(map, "memory_max_bytes")),
+		    print_count(c, number(map, "regions")), print_count(d, number(map, "records")),
+		    print_count(e, number(map, "owners")));
 	if (number(kernel, "promoted_pages") > 0)
 		row(s, "Kernel", 1, "promoted %s pages itself", print_count(a, number(kernel, "promoted_pages")));
 }

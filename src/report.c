@@ -338,8 +338,7 @@ char *report_options_json(const struct config *current, const struct config *fil
 		put(object, "default", option_value(&defaults, option), &ok);
 		put(object, "value", option_value(current, option), &ok);
 		put(object, "origin",
-		    text(!config_same(current, file, option)
-				 ? (option->change == OPTION_RESTART ? "waits for a restart" : "tuned")
+		    text(!config_same(current, file, option) ? (option->change == OPTION_RESTART ? "restart" : "tuned")
 			 : !config_same(current, &defaults, option) ? "file"
 								    : "default"),
 		    &ok);

@@ -87,6 +87,12 @@ expect 1 "a second daemon" "$pghotd" --foreground --root "$root" --run-dir "$tmp
 has err "another pghotd is running" "a second daemon says why"
 one_line "a second daemon"
 
+expect 0 "mode promote" "$pghotctl" mode promote
+"$pghotctl" status >"$tmp/out" 2>"$tmp/err"
+if grep -q 'Limited by *mode is' "$tmp/out"; then not_ok "right after it the mode is no limit"; else ok "right after it the mode is no limit"; fi
+expect 0 "mode observe" "$pghotctl" mode observe
+expect 1 "status" "$pghotctl" status
+has out 'Limited by *mode is "observe"' "right after it the mode is the limit"
 expect 0 "tune" "$pghotctl" tune promote.rate_mib_per_sec=256
 has log "uid $(id -u) .* changed promote.rate_mib_per_sec from 1024 to 256" "the change is logged with who, from, to"
 expect 1 "tune of what needs a restart" "$pghotctl" tune threads.ring_kib=64
@@ -156,6 +162,21 @@ same "it tells the service manager what it does, and feeds the watchdog" $manage
 
 # What the machine lacks must not keep anyone from saying "observe".
 echo 'tiers = ( "0", "1", "7" ); hint_faults = { manage_sysctls = true; };' >"$conf"
+for wrong in --mode=fast --set=mode=fast --set=promote.burst_ms=0 --set=nosuch=1 --set=sources=nosuch; do
+	expect 64 "$wrong" "$pghotd" "$wrong" --foreground --root "$root" --run-dir "$tmp/run2" -c "$conf"
+	one_line "$wrong"
+	expect 64 "$wrong --check-config" "$pghotd" "$wrong" --check-config --root "$root" -c "$conf"
+done
+expect 0 "--check-config of what isn't here" "$pghotd" --check-config --root "$root" --set sampling.cpus=0,4095 \
+	--set target_nid=63 --set control.group=no-such-group -c "$conf"
+has out "^note: sampling.cpus: this machine has no CPU 4095$" "a CPU that isn't here"
+has out "^note: target_nid: this machine has no node 63$" "a node that isn't here"
+has out "^note: control.group: there is no group \"no-such-group\"" "a group that isn't here"
+expect 0 "--check-config of CPUs that are all away" "$pghotd" --check-config --root "$root" --set sampling.cpus=4094 -c "$conf"
+has out "^note: sampling.cpus: \"4094\" leaves no CPU that is online here" "no CPU is left"
+expect 0 "--restore of nothing" "$pghotd" --restore --root "$root" --run-dir "$tmp/run2"
+has err "nothing to put back" "it says so"
+
 expect 0 "--check-config of a node that isn't there yet" "$pghotd" --check-config --root "$root" -c "$conf"
 has out "7" "it names the node"
 start_daemon "$@" || exit 1

@@ -24,7 +24,7 @@ has out "^pghotctl [0-9]" "--version names program and version"
 expect 0 "-V --json" "$pghotctl" -V --json
 is_json "-V --json" 'd["version"]'
 
-for args in --foo -x nosuchverb "" "status extra" mode "mode fast" "mode observe promote" "tune a=1 b=2" "tune =1" \
+for args in --foo -x nosuchverb "" "status extra" "mode fast" "mode observe promote" "tune a=1 b=2" "tune a 1" "tune a 1 2" "tune =1" \
 	--socket "help me"; do
 	# Word by word, but for the empty verb.
 	if [ -n "$args" ]; then
@@ -37,6 +37,20 @@ for args in --foo -x nosuchverb "" "status extra" mode "mode fast" "mode observe
 	has err "(try pghotctl --help)" "\"$args\" points to the help"
 	empty out "\"$args\" writes nothing to stdout"
 done
+
+hint() { # WORDS, PATTERN
+	# shellcheck disable=SC2086
+	expect 64 "$1" "$pghotctl" $1
+	has err "$2" "\"$1\" is told what was meant"
+}
+hint "tune promote.burst_ms 50" "pghotctl tune 'promote.burst_ms=50'"
+hint promote "did you mean pghotctl mode promote?"
+hint observe "did you mean pghotctl mode observe?"
+hint stauts "did you mean status?"
+hint tun "did you mean tune?"
+hint modes "did you mean mode?"
+expect 64 "a word like no verb" "$pghotctl" nosuchverb
+if grep -q "did you mean" "$tmp/err"; then not_ok "a word like no verb: no guess"; else ok "a word like no verb: no guess"; fi
 
 for args in top heat "explain 1:0x1000" "events -f" doctor "pause --for=10m" resume metrics "tune a=1 --save" \
 	"tune --save a=1" "--socket /x --json top" "doctor --help"; do

@@ -72,8 +72,12 @@ one_line "tune with too long a text"
 expect 1 "tune with far too long a text" "$pghotctl" tune "mode=$(awk 'BEGIN { while (i++ < 80000) printf "x" }')"
 has err "the value is too long" "far too long a text is told"
 
+expect 0 "mode" "$pghotctl" mode
+has out "^observe$" "mode alone shows it"
 expect 0 "mode promote" "$pghotctl" mode promote
 has out "^mode: observe -> promote$" "mode shows from and to"
+expect 0 "mode" "$pghotctl" mode --json
+is_json "mode --json" 'd["mode"] == "promote"'
 expect 0 "reload" "$pghotctl" reload
 has out "mode: tuned value reverted" "reload tells what it reverted"
 expect 0 "reload again" "$pghotctl" reload

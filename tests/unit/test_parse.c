@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <locale.h>
 #include <string.h>
 
@@ -180,6 +181,37 @@ static void bool_is_two_words(void)
 	CU_ASSERT_EQUAL(v, true);
 }
 
-TEST_MAIN(parse, TEST(u64_takes_the_whole_text), TEST(u64_keeps_to_the_range), TEST(i64_at_its_edges),
-	  TEST(integers_round_trip), TEST(double_is_a_decimal_fraction), TEST(double_stays_finite),
-	  TEST(double_ignores_the_locale), TEST(bool_is_two_words))
+static void distance_of_words(void)
+{
+	static const struct {
+		const char *a, *b;
+		unsigned int want;
+	} words[] = {
+		{ "", "", 0 },
+		{ "", "abc", 3 },
+		{ "status", "status", 0 },
+		{ "stauts", "status", 1 }, /* swapped */
+		{ "statu", "status", 1 },
+		{ "sstatus", "status", 1 },
+		{ "stotus", "status", 1 },
+		{ "kitten", "sitting", 3 },
+		{ "ca", "abc", 3 }, /* nothing is changed twice */
+		{ "abc", "xyz", 3 },
+	};
+	char longest[PARSE_DISTANCE_MAX + 2];
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		CU_ASSERT_EQUAL(parse_distance(words[i].a, words[i].b), words[i].want);
+		CU_ASSERT_EQUAL(parse_distance(words[i].b, words[i].a), words[i].want);
+	}
+	memset(longest, 'x', sizeof(longest) - 1);
+	longest[sizeof(longest) - 1] = '\0';
+	CU_ASSERT_EQUAL(parse_distance(longest, "x"), UINT_MAX);
+	CU_ASSERT_EQUAL(parse_distance("x", longest), UINT_MAX);
+	CU_ASSERT_EQUAL(parse_distance(longest + 1, ""), PARSE_DISTANCE_MAX);
+	CU_ASSERT_EQUAL(parse_distance(longest + 1, longest + 1), 0);
+}
+
+TEST_MAIN(parse, TEST(distance_of_words), TEST(u64_takes_the_whole_text), TEST(u64_keeps_to_the_range),
+	  TEST(i64_at_its_edges), TEST(integers_round_trip), TEST(double_is_a_decimal_fraction),
+	  TEST(double_stays_finite), TEST(double_ignores_the_locale), TEST(bool_is_two_words))

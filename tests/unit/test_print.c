@@ -229,7 +229,7 @@ static void screen_of_an_observer(void)
 		     "Samples     5, 80% of them evidence; 0 lost, 0 dropped\n"
 		     "Hot pages   512 found on a slow tier\n"
 		     "Would move  512 pages (2.0 MiB), if the mode were promote\n"
-		     "Tables      0 B of 0 B; 0 regions, 0 pages, 0 processes\n"
+		     "Tables      none yet\n"
 		     "\n"
 		     "To do       nothing is moved now; to move what is hot: pghotctl mode promote\n");
 	/* Asked to promote, but the tiers are guessed: to say "mode promote" would be no help. */
@@ -246,7 +246,7 @@ static void screen_of_an_observer(void)
 		     "Samples     none yet; 0 lost\n"
 		     "Hot pages   0 found on a slow tier\n"
 		     "Moved up    0 pages (0 B) in 0 calls\n"
-		     "Tables      0 B of 0 B; 0 regions, 0 pages, 0 processes\n"
+		     "Tables      none yet\n"
 		     "\n"
 		     "To do       The kernel sees one tier, but the memory of node 1 is 3.1 times as\n"
 		     "            slow: add this line to pghotd.conf: tiers = ( \"0\", \"1\" );\n");
@@ -281,7 +281,7 @@ static void screen_of_a_bad_day(void)
 		"Moved up    0 pages (0 B) in 0 calls\n"
 		"Not moved   3 pages: 3 denied\n"
 		"Left alone  1.1 GiB: 1.1 GiB shared, 11.7 MiB pinned, 4.0 KiB a rule, 1 B other\n"
-		"Tables      0 B of 0 B; 0 regions, 0 pages, 0 processes\n"
+		"Tables      none yet\n"
 		"Kernel      promoted 12,345 pages itself\n"
 		"To do       hint_faults: kernel.numa_balancing is 0, so no hint faults come:\n"
 		"            sysctl kernel.numa_balancing=2\n"
@@ -341,7 +341,7 @@ static void other_documents_are_refused(void)
 		     "Tiers       slow node       [.........] 0 B of 0 B free\n"
 		     "Samples     none yet; 0 lost\n"
 		     "Hot pages   0 found on a slow tier\n"
-		     "Tables      0 B of 0 B; 0 regions, 0 pages, 0 processes\n"
+		     "Tables      none yet\n"
 		     "\n");
 }
 
@@ -438,7 +438,7 @@ static const char options_text[] =
 	"{\"key\":\"promote.headroom_percent\",\"type\":\"float\",\"unit\":\"percent\",\"min\":0.0,\"max\":50.0,"
 	"\"default\":3.0,\"value\":2.5,\"origin\":\"tuned\",\"change\":\"live\",\"help\":\"never filled\"},"
 	"{\"key\":\"control.group\",\"type\":\"text\",\"unit\":\"\",\"default\":\"pghot\",\"value\":\"\","
-	"\"origin\":\"file\",\"change\":\"restart\",\"help\":\"group\"}]";
+	"\"origin\":\"restart\",\"change\":\"restart\",\"help\":\"group\"}]";
 
 static void check_options(const char *key, int shown, const char *expected)
 {
@@ -463,20 +463,22 @@ static void options_fit_the_screen(void)
 		      "target_nid                 3        -1       -1..1023        node     tuned\n"
 		      "hint_faults.manage_sysctls true     false    true|false               file\n"
 		      "promote.headroom_percent   2.5      3        0..50           percent  tuned\n"
-		      "control.group                       pghot                             file*\n"
+		      "control.group                       pghot                             restart*\n"
 		      "\n"
 		      "Set one: pghotctl tune KEY=VALUE, until the next reload or restart.\n"
-		      "*: in the configuration file only, with a restart.\n");
+		      "*: in the configuration file only, with a restart.\n"
+		      "restart*: the file has another value by now, for the next start.\n");
 	check_options("t", 5,
 		      "KEY                        VALUE    DEFAULT  RANGE           UNIT     FROM\n"
 		      "tiers                      ( )      ( )                               default\n"
 		      "target_nid                 3        -1       -1..1023        node     tuned\n"
 		      "hint_faults.manage_sysctls true     false    true|false               file\n"
 		      "promote.headroom_percent   2.5      3        0..50           percent  tuned\n"
-		      "control.group                       pghot                             file*\n"
+		      "control.group                       pghot                             restart*\n"
 		      "\n"
 		      "Set one: pghotctl tune KEY=VALUE, until the next reload or restart.\n"
-		      "*: in the configuration file only, with a restart.\n");
+		      "*: in the configuration file only, with a restart.\n"
+		      "restart*: the file has another value by now, for the next start.\n");
 	check_options("nosuch", 0, "");
 	check_options("sources", 1,
 		      "sources = ( \"ibs\", \"hint_faults\" )\n"
@@ -503,7 +505,7 @@ static void options_fit_the_screen(void)
 		      "control.group = \"\"\n"
 		      "  group\n"
 		      "  default: pghot\n"
-		      "  from the configuration file\n"
+		      "  the configuration file has another value by now, for the next start\n"
 		      "  a change takes effect with the next start of pghotd\n");
 }
 

@@ -267,8 +267,12 @@ static void options_say_where_they_come_from(void)
 	CU_ASSERT_EQUAL(config_set(&current, "promote.rate_mib_per_sec", "256", error), 0);
 	/* Back to the default, but not what the file says. */
 	CU_ASSERT_EQUAL(config_set(&current, "promote.burst_ms", "100", error), 0);
+	/* Read again, and for the next start. */
+	CU_ASSERT_EQUAL(config_set(&file, "threads.ring_kib", "64", error), 0);
 	options = parse(report_options_json(&current, &file));
 	CU_ASSERT_EQUAL(json_array_size(options), n_options);
+	CU_ASSERT(text_is(option(options, "threads.ring_kib"), "origin", "restart"));
+	CU_ASSERT_EQUAL(number_at(option(options, "threads.ring_kib"), "value"), 512);
 	for (size_t i = 0; i < n_options; i++)
 		CU_ASSERT(text_is(json_array_get(options, i), "key", option_info[i].key));
 	one = option(options, "mode");
