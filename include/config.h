@@ -29,8 +29,6 @@ struct config {
 #define OPTION_ENUM(id, key, choices, def, change, line)         int id;
 #define OPTION_TEXT(id, key, size, def, change, line)            char id[size];
 #define OPTION_LIST(id, key, def, change, line)                  struct config_list id;
-#define OPTION_UNBUILT(key, what)
-#define OPTION_ALIAS(key, target)
 #include "options.def"
 #include "options_undef.h"
 };

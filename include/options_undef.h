@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Undefines what an includer of options.def had to define; included right behind it, as often as needed. */
+/* Undefines what options.def was included with; included right behind it, as often as needed. */
 #undef OPTION_INT
 #undef OPTION_FLOAT
 #undef OPTION_BOOL

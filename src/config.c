@@ -28,8 +28,6 @@ enum {
 #define OPTION_ENUM(...)  + 1
 #define OPTION_TEXT(...)  + 1
 #define OPTION_LIST(...)  + 1
-#define OPTION_UNBUILT(...)
-#define OPTION_ALIAS(...)
 #include "options.def"
 #include "options_undef.h"
 };

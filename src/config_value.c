@@ -19,14 +19,7 @@
 static const struct {
 	const char *key, *what;
 } unbuilt[] = {
-#define OPTION_INT(...)
-#define OPTION_FLOAT(...)
-#define OPTION_BOOL(...)
-#define OPTION_ENUM(...)
-#define OPTION_TEXT(...)
-#define OPTION_LIST(...)
 #define OPTION_UNBUILT(key, what) { key, what },
-#define OPTION_ALIAS(...)
 #include "options.def"
 #include "options_undef.h"
 };
@@ -39,8 +32,7 @@ static const char *const known_keys[] = {
 #define OPTION_ENUM(id, key, ...)  key,
 #define OPTION_TEXT(id, key, ...)  key,
 #define OPTION_LIST(id, key, ...)  key,
-#define OPTION_UNBUILT(key, what)
-#define OPTION_ALIAS(key, target) key,
+#define OPTION_ALIAS(key, target)  key,
 #include "options.def"
 #include "options_undef.h"
 };

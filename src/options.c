@@ -57,8 +57,6 @@ const struct option_info option_info[] = {
 #define OPTION_TEXT(id, key, size, def, change, line) WORD(id, key, OPTION_TYPE_TEXT, "", "\"" def "\"", change, line)
 #define OPTION_LIST(id, key, def, change, line) \
 	WORD(id, key, OPTION_TYPE_LIST, "", sizeof(def) > 1 ? "( \"" def "\" )" : "( )", change, line)
-#define OPTION_UNBUILT(key, what)
-#define OPTION_ALIAS(key, target)
 #include "options.def"
 #include "options_undef.h"
 };
@@ -68,13 +66,6 @@ const size_t n_options = sizeof(option_info) / sizeof(option_info[0]);
 static const struct {
 	const char *key, *target;
 } aliases[] = {
-#define OPTION_INT(...)
-#define OPTION_FLOAT(...)
-#define OPTION_BOOL(...)
-#define OPTION_ENUM(...)
-#define OPTION_TEXT(...)
-#define OPTION_LIST(...)
-#define OPTION_UNBUILT(...)
 #define OPTION_ALIAS(key, target) { key, target },
 #include "options.def"
 #include "options_undef.h"
@@ -141,8 +132,6 @@ void config_defaults(struct config *ret)
 	_Static_assert(sizeof(def) <= CONFIG_ITEM_MAX, key); \
 	ret->id.n = sizeof(def) > 1;                         \
 	strcpy(ret->id.item[0], def);
-#define OPTION_UNBUILT(key, what)
-#define OPTION_ALIAS(key, target)
 #include "options.def"
 #include "options_undef.h"
 }

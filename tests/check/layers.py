@@ -28,8 +28,8 @@ BELOW = {
     "program": {"base", "facts", "data", "control", "program"},
 }
 # Headers without a source of their own name.
-HEADER_ONLY = {"build_config": "base", "cleanup": "base", "sample": "facts", "options_undef": "facts", "options": "facts",
-               "ibs": "data"}
+HEADER_ONLY = {"build_config": "base", "cleanup": "base", "sample": "facts", "options_undef": "facts", "options_rest": "facts",
+               "options": "facts", "ibs": "data"}
 
 # stage: what else of the data plane it may include.
 DATA = {

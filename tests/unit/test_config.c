@@ -298,13 +298,6 @@ static void aliases_mean_their_option(void)
 static void aliases_twice_are_refused(void)
 {
 	static const char *const pairs[][2] = {
-#define OPTION_INT(...)
-#define OPTION_FLOAT(...)
-#define OPTION_BOOL(...)
-#define OPTION_ENUM(...)
-#define OPTION_TEXT(...)
-#define OPTION_LIST(...)
-#define OPTION_UNBUILT(...)
 #define OPTION_ALIAS(key, target) { key, target },
 #include "options.def"
 #include "options_undef.h"
@@ -331,14 +324,7 @@ static void aliases_twice_are_refused(void)
 static void unbuilt_parts_are_refused(void)
 {
 	static const char *const rows[][2] = {
-#define OPTION_INT(...)
-#define OPTION_FLOAT(...)
-#define OPTION_BOOL(...)
-#define OPTION_ENUM(...)
-#define OPTION_TEXT(...)
-#define OPTION_LIST(...)
 #define OPTION_UNBUILT(key, what) { key, what },
-#define OPTION_ALIAS(...)
 #include "options.def"
 #include "options_undef.h"
 	};

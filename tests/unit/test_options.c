@@ -8,27 +8,13 @@
 #include "harness.h"
 
 static const char *const alias_keys[] = {
-#define OPTION_INT(...)
-#define OPTION_FLOAT(...)
-#define OPTION_BOOL(...)
-#define OPTION_ENUM(...)
-#define OPTION_TEXT(...)
-#define OPTION_LIST(...)
-#define OPTION_UNBUILT(...)
 #define OPTION_ALIAS(key, target) key,
 #include "options.def"
 #include "options_undef.h"
 };
 
 static const char *const unbuilt_keys[] = {
-#define OPTION_INT(...)
-#define OPTION_FLOAT(...)
-#define OPTION_BOOL(...)
-#define OPTION_ENUM(...)
-#define OPTION_TEXT(...)
-#define OPTION_LIST(...)
 #define OPTION_UNBUILT(key, what) key,
-#define OPTION_ALIAS(...)
 #include "options.def"
 #include "options_undef.h"
 };
