@@ -21,7 +21,7 @@
 
 #define RIG_UNUSED     __attribute__((unused))
 #define RIG_NODE_BYTES (4ULL << 30)
-#define RIG_BLOCK      (128ULL << 20)
+#define RIG_BLOCK      MACHINE_BLOCK_BYTES
 #define RIG_ADDR       0x7f0000000000ULL
 #define MIB            (1ULL << 20)
 #define SEC            NSEC_PER_SEC
@@ -114,41 +114,15 @@ RIG_UNUSED static struct tablemem_ops rig_memory_ops(struct rig_memory *memory)
 				      .ctx = memory };
 }
 
-static void rig_put_node(struct rig *rig, int nid, const char *cpus, const char *distance)
-{
-	char path[128];
-
-	snprintf(path, sizeof(path), "sys/devices/system/node/node%d/meminfo", nid);
-	machine_put(&rig->machine, path, "Node %d MemTotal:       %llu kB", nid, RIG_NODE_BYTES >> 10);
-	snprintf(path, sizeof(path), "sys/devices/system/node/node%d/distance", nid);
-	machine_put(&rig->machine, path, "%s", distance);
-	snprintf(path, sizeof(path), "sys/devices/system/node/node%d/cpulist", nid);
-	machine_put(&rig->machine, path, "%s", cpus);
-	for (uint64_t block = 0; block < RIG_NODE_BYTES / RIG_BLOCK; block++)
-		machine_block(&rig->machine, (unsigned long long)nid * (RIG_NODE_BYTES / RIG_BLOCK) + block, nid,
-			      "online");
-}
-
-/* A process; state as in /proc/PID/stat, @flags its kernel flags. */
 RIG_UNUSED static void rig_put_process(const struct rig *rig, uint32_t pid, const char *comm, char state,
 				       unsigned int flags, unsigned long long start_ticks)
 {
-	char path[64];
-
-	snprintf(path, sizeof(path), "proc/%u/stat", pid);
-	machine_put(&rig->machine, path,
-		    "%u (%s) %c 1 1 1 0 -1 %u 1 0 0 0 1 1 0 0 20 0 1 0 %llu 1000000 100 18446744073709551615 1 1 0 0 0 "
-		    "0 "
-		    "0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0",
-		    pid, comm, state, flags, start_ticks);
+	machine_process(&rig->machine, pid, comm, state, flags, start_ticks);
 }
 
 RIG_UNUSED static void rig_end_process(const struct rig *rig, uint32_t pid)
 {
-	char path[64];
-
-	snprintf(path, sizeof(path), "proc/%u", pid);
-	machine_remove(&rig->machine, path);
+	machine_end_process(&rig->machine, pid);
 }
 
 static const struct hotness_options rig_options = {
@@ -171,14 +145,11 @@ static struct rig *rig_new(const struct hotness_options *options, bool with_node
 		options = &rig_options;
 	machine_new(m);
 	if (with_nodes) {
-		machine_put(m, "sys/devices/system/node/online", "0-3");
-		machine_put(m, "sys/devices/system/node/has_cpu", "0");
-		machine_put(m, "sys/devices/system/node/has_memory", "0-3");
-		machine_put(m, "sys/devices/system/memory/block_size_bytes", "8000000");
-		rig_put_node(rig, 0, "0", "10 20 30 40");
-		rig_put_node(rig, 1, "", "20 10 30 40");
-		rig_put_node(rig, 2, "", "30 30 10 40");
-		rig_put_node(rig, 3, "", "40 40 40 10");
+		machine_four_nodes(m, "0");
+		machine_node(m, 0, RIG_NODE_BYTES, "0", "10 20 30 40");
+		machine_node(m, 1, RIG_NODE_BYTES, "", "20 10 30 40");
+		machine_node(m, 2, RIG_NODE_BYTES, "", "30 30 10 40");
+		machine_node(m, 3, RIG_NODE_BYTES, "", "40 40 40 10");
 		r = topology_read(&m->root, &tiers, &rig->topology, error, sizeof(error));
 		if (r < 0) {
 			printf("topology_read: %d %s\n", r, error);

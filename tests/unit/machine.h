@@ -167,6 +167,55 @@ MACHINE_UNUSED static void machine_block(const struct machine *m, unsigned long 
 	machine_link(m, path, target);
 }
 
+#define MACHINE_BLOCK_BYTES (128ULL << 20)
+
+/* What the lists of nodes say of nodes 0 to 3, all with memory, in blocks of MACHINE_BLOCK_BYTES. */
+MACHINE_UNUSED static void machine_four_nodes(const struct machine *m, const char *has_cpu)
+{
+	machine_put(m, "sys/devices/system/node/online", "0-3");
+	machine_put(m, "sys/devices/system/node/has_cpu", "%s", has_cpu);
+	machine_put(m, "sys/devices/system/node/has_memory", "0-3");
+	machine_put(m, "sys/devices/system/memory/block_size_bytes", "%llx", MACHINE_BLOCK_BYTES);
+}
+
+/* A node with its @bytes of memory from @nid times as much on. */
+MACHINE_UNUSED static void machine_node(const struct machine *m, int nid, unsigned long long bytes, const char *cpus,
+					const char *distance)
+{
+	unsigned long long blocks = bytes / MACHINE_BLOCK_BYTES;
+	char path[128];
+
+	snprintf(path, sizeof(path), "sys/devices/system/node/node%d/meminfo", nid);
+	machine_put(m, path, "Node %d MemTotal:       %llu kB", nid, bytes >> 10);
+	snprintf(path, sizeof(path), "sys/devices/system/node/node%d/distance", nid);
+	machine_put(m, path, "%s", distance);
+	snprintf(path, sizeof(path), "sys/devices/system/node/node%d/cpulist", nid);
+	machine_put(m, path, "%s", cpus);
+	for (unsigned long long block = 0; block < blocks; block++)
+		machine_block(m, (unsigned long long)nid * blocks + block, nid, "online");
+}
+
+/* A process: state as in /proc/PID/stat, @flags its kernel flags. */
+MACHINE_UNUSED static void machine_process(const struct machine *m, unsigned int pid, const char *comm, char state,
+					   unsigned int flags, unsigned long long start_ticks)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "proc/%u/stat", pid);
+	machine_put(m, path,
+		    "%u (%s) %c 1 1 1 0 -1 %u 1 0 0 0 1 1 0 0 20 0 1 0 %llu 1000000 100 18446744073709551615 1 1 0 0 0 "
+		    "0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0",
+		    pid, comm, state, flags, start_ticks);
+}
+
+MACHINE_UNUSED static void machine_end_process(const struct machine *m, unsigned int pid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "proc/%u", pid);
+	machine_remove(m, path);
+}
+
 /* Add what the dump @f says. 0, or the number of the line that is none. */
 static int machine_replay(const struct machine *m, FILE *f)
 {

@@ -70,20 +70,6 @@ MACHINE_UNUSED static void rig_on_move(void *ctx, uint32_t pid, size_t n, int ni
 	rig->now_ns += rig->call_ns;
 }
 
-MACHINE_UNUSED static void rig_put_node(struct rig *rig, int nid, const char *cpus, const char *distance)
-{
-	char path[128];
-
-	snprintf(path, sizeof(path), "sys/devices/system/node/node%d/meminfo", nid);
-	machine_put(&rig->machine, path, "Node %d MemTotal:       %llu kB", nid, RIG_NODE_BYTES >> 10);
-	snprintf(path, sizeof(path), "sys/devices/system/node/node%d/distance", nid);
-	machine_put(&rig->machine, path, "%s", distance);
-	snprintf(path, sizeof(path), "sys/devices/system/node/node%d/cpulist", nid);
-	machine_put(&rig->machine, path, "%s", cpus);
-	for (unsigned long long block = 0; block < 8; block++)
-		machine_block(&rig->machine, (unsigned long long)nid * 8 + block, nid, "online");
-}
-
 /* Its folder is made once for all rigs of a program: a few hundred files. */
 static struct machine rig_machine;
 
@@ -101,14 +87,11 @@ MACHINE_UNUSED static void rig_put_machine(struct rig *rig, bool two_tiers)
 		machine_new(&rig_machine);
 		atexit(rig_remove_machine);
 		*m = rig_machine;
-		machine_put(m, "sys/devices/system/node/online", "0-3");
-		machine_put(m, "sys/devices/system/node/has_cpu", "0-1");
-		machine_put(m, "sys/devices/system/node/has_memory", "0-3");
-		machine_put(m, "sys/devices/system/memory/block_size_bytes", "8000000");
-		rig_put_node(rig, 0, "0-1", "10 20 30 50");
-		rig_put_node(rig, 1, "2-3", "20 10 50 30");
-		rig_put_node(rig, 2, "", "30 50 10 60");
-		rig_put_node(rig, 3, "", "50 30 60 10");
+		machine_four_nodes(m, "0-1");
+		machine_node(m, 0, RIG_NODE_BYTES, "0-1", "10 20 30 50");
+		machine_node(m, 1, RIG_NODE_BYTES, "2-3", "20 10 50 30");
+		machine_node(m, 2, RIG_NODE_BYTES, "", "30 50 10 60");
+		machine_node(m, 3, RIG_NODE_BYTES, "", "50 30 60 10");
 	}
 	*m = rig_machine;
 	machine_remove(m, "proc");
@@ -235,14 +218,7 @@ MACHINE_UNUSED static void rig_free(struct rig *rig)
 /* A process that has begun at @start_ticks. */
 MACHINE_UNUSED static void rig_put_stat(struct rig *rig, uint32_t pid, uint64_t start_ticks)
 {
-	char path[64];
-
-	snprintf(path, sizeof(path), "proc/%u/stat", pid);
-	machine_put(&rig->machine, path,
-		    "%u (a b) S 1 1 1 0 -1 4194560 1 0 0 0 1 1 0 0 20 0 1 0 %llu 1000000 100 18446744073709551615 1 1 "
-		    "0 0 0 "
-		    "0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0",
-		    pid, (unsigned long long)start_ticks);
+	machine_process(&rig->machine, pid, "a b", 'S', 4194560, start_ticks);
 }
 
 MACHINE_UNUSED static struct fake_process *rig_process(struct rig *rig, uint32_t pid)
@@ -257,11 +233,8 @@ MACHINE_UNUSED static struct fake_process *rig_process(struct rig *rig, uint32_t
 
 MACHINE_UNUSED static void rig_exit(struct rig *rig, uint32_t pid)
 {
-	char path[64];
-
 	fake_process_find(&rig->kernel, pid)->alive = false;
-	snprintf(path, sizeof(path), "proc/%u", pid);
-	machine_remove(&rig->machine, path);
+	machine_end_process(&rig->machine, pid);
 }
 
 /* Address of page @i of process @pid; each has its own addresses, and 2 MiB of them for each 512 pages. */
