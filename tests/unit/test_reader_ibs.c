@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The reader with a ring of IBS: what it counts of a record, and what it does for each. */
+#include "call_counts.h"
 #include "ibs_records.h"
 #include "reader_rig.h"
 #include "source_ibs_record.h"
@@ -132,4 +133,69 @@ static void records_that_do_not_fit(void)
 	bench_done(&b);
 }
 
-TEST_MAIN(reader_ibs, TEST(hidden_addresses), TEST(records_that_do_not_fit))
+#define N_RECORDS 300
+
+/* Some of each end that a record can have. */
+static void put_many(struct bench *b, int n)
+{
+	for (int i = 0; i < n; i++) {
+		struct ibs_test_record regs = load();
+
+		if (i % 7 == 1)
+			regs.reg[OP_DATA3] &= ~(1ULL << 18);
+		if (i % 7 == 2)
+			regs.reg[OP_DATA3] |= 1 << 21;
+		if (i % 7 == 3)
+			regs.reg[OP_LINEAR] = 0xffff888000001000;
+		put(b, &regs, i % 7 == 1 && i % 2 ? 0 : PHYSICAL, i % 7 == 4 ? SELF : 100, i % 7 == 5 ? 8 : 0);
+	}
+}
+
+/* From the ring to the queue: a lock for each drain, and nothing for each record. */
+static void nothing_for_each_record(void)
+{
+#ifdef SANITIZED
+	test_skip("the sanitizer has taken malloc");
+#else
+	unsigned long locks_of[2];
+
+	if (test_under_valgrind()) {
+		test_skip("valgrind has taken malloc");
+		return;
+	}
+	for (int many = 0; many < 2; many++) {
+		unsigned long allocations_before, locks_before;
+		struct bench b;
+
+		ibs_init(&b);
+		put_many(&b, many ? N_RECORDS : 1);
+		allocations_before = allocations;
+		locks_before = locks;
+		(void)reader_drain(b.reader, &b.ring);
+		CU_ASSERT_EQUAL(allocations, allocations_before);
+		locks_of[many] = locks - locks_before;
+		CU_ASSERT(!many || count(&b, STAT_TOTAL) + count(&b, STAT_BAD_RECORDS) == N_RECORDS);
+		bench_done(&b);
+	}
+	CU_ASSERT_EQUAL(locks_of[0], 1);
+	CU_ASSERT_EQUAL(locks_of[1], 1);
+#endif
+}
+
+static struct bench quiet;
+
+static bool drain_quietly(void)
+{
+	return reader_drain(quiet.reader, &quiet.ring) > 0;
+}
+
+static void no_system_call(void)
+{
+	ibs_init(&quiet);
+	put_many(&quiet, N_RECORDS);
+	check_makes_no_system_call(drain_quietly);
+	bench_done(&quiet);
+}
+
+TEST_MAIN(reader_ibs, TEST(hidden_addresses), TEST(records_that_do_not_fit), TEST(nothing_for_each_record),
+	  TEST(no_system_call))
