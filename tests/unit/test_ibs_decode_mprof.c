@@ -70,6 +70,42 @@ static void profiler_bit_by_bit(void)
 	}
 }
 
+/* data2 bit by bit, of a load from memory: the code is 3, and each bit of it makes another one. */
+static void profiler_data2_bit_by_bit(void)
+{
+	for (int n = 0; n < 64; n++) {
+		struct ibs_mprof_record record = {
+			.caps = CAPS_ZEN6, .ctl = CTL_ON, .data2 = 3 ^ 1ULL << n, .data3 = LOAD_BEYOND_L2
+		};
+		unsigned int code = n < 3 ? 3 ^ 1U << n : n == 6 || n == 7 ? 3 | 1U << (n - 3) : 3;
+		struct ibs_op op;
+
+		CU_ASSERT_EQUAL(decode_mprof(&record, &op), 0);
+		CU_ASSERT_EQUAL(op.source_code, code);
+		CU_ASSERT_EQUAL(op.source == IBS_SOURCE_DRAM, code == 3);
+		CU_ASSERT_EQUAL(op.source_flags & ~(code == 7 ? IBS_REMOTE_NODE : 0U), n == 4   ? IBS_REMOTE_NODE
+										       : n == 9 ? IBS_REMOTE_SOCKET
+												: 0);
+	}
+}
+
+/* What the capabilities say beside their own bit 18 changes nothing. */
+static void profiler_caps(void)
+{
+	for (int n = 0; n < 32; n++) {
+		struct ibs_mprof_record record = { .caps = CAPS_ZEN6 ^ 1U << n,
+						   .ctl = CTL_ON,
+						   .data3 = LOAD_BEYOND_L2 };
+		struct ibs_op op;
+
+		CU_ASSERT_EQUAL(decode_mprof(&record, &op), n == 18 ? -ENOTSUP : 0);
+		if (n == 18)
+			continue;
+		CU_ASSERT_EQUAL(op.caps, record.caps);
+		CU_ASSERT_EQUAL(op.access_flags, LOAD_BEYOND_L2);
+	}
+}
+
 static void profiler_sources(void)
 {
 	static const enum ibs_source want[32] = {
@@ -126,4 +162,5 @@ static void profiler_records_that_are_none(void)
 	CU_ASSERT_EQUAL(decode_mprof(&record, &op), -ENOTSUP);
 }
 
-TEST_MAIN(ibs_decode_mprof, TEST(profiler_bit_by_bit), TEST(profiler_sources), TEST(profiler_records_that_are_none))
+TEST_MAIN(ibs_decode_mprof, TEST(profiler_bit_by_bit), TEST(profiler_data2_bit_by_bit), TEST(profiler_caps),
+	  TEST(profiler_sources), TEST(profiler_records_that_are_none))
