@@ -31,8 +31,8 @@
 /* Less of the time than this on the hardware, and someone else is using it. */
 #define SHARE_MIN 0.9
 
-/* Looks at who else uses the unit: each walks all descriptors of all processes. */
-#define RIVALS_LOOKS 60
+/* Of looks that are one a second, those that walk all processes: who else uses the unit, does the kernel promote. */
+#define SLOW_LOOKS 60
 
 struct state {
 	struct source_events *events;
@@ -47,6 +47,8 @@ struct state {
 	unsigned int shared_looks; /* in a row in which the unit was not ours alone */
 	char rivals[120];          /* as they were at the first of them, or a minute ago */
 	size_t n_rivals;
+	unsigned int checks;
+	char pghot[IBS_WHY_MAX]; /* that the kernel promotes as well, as of the last minute; "" */
 };
 
 static const char *const pmu_choice[] = { "auto", "ibs_mprof", "ibs_op" };
@@ -62,14 +64,15 @@ static int prepare(const struct source_env *env, struct state *state, char *why)
 		snprintf(why, SOURCE_WHY_MAX, "pghotd is made for pages of 4096 bytes");
 		return -ENOENT;
 	}
-	if (ibs_pmu_pghot(env->root, why) == IBS_PGHOT_ACTIVE)
-		return -EBUSY;
 	r = ibs_pmu_find(env->root, pmu_choice[config->ibs_pmu], &state->pmu, found);
 	if (r < 0) {
 		snprintf(why, SOURCE_WHY_MAX, "%s", found);
 		/* A unit that we don't understand is, for the choice among sources, none. */
 		return r == -ENOTSUP || r == -EBADMSG ? -ENOENT : r;
 	}
+	/* Behind what costs less: it may look at every process. */
+	if (ibs_pmu_pghot(env->root, why) == IBS_PGHOT_ACTIVE)
+		return -EBUSY;
 	state->request = (struct ibs_request){
 		.period = (uint64_t)config->ibs_period,
 		.count = config->ibs_count == 0 ? IBS_COUNT_OPS : IBS_COUNT_CYCLES,
@@ -351,7 +354,7 @@ static void explain_sharing(struct source *source)
 	struct state *state = source->state;
 	double percent = state->counts.share * 100;
 
-	if (state->shared_looks++ % RIVALS_LOOKS == 0)
+	if (state->shared_looks++ % SLOW_LOOKS == 0)
 		state->n_rivals = source_rivals_name(source->env.root, state->rivals, sizeof(state->rivals));
 	snprintf(source->why, SOURCE_WHY_MAX,
 		 "someone else uses IBS%s%.110s%s: it was ours for %.0f%% of the last second; end that for all of it",
@@ -371,7 +374,6 @@ static int ibs_check(struct source *source)
 {
 	struct state *state = source->state;
 	const struct source_counts *counts = &state->counts;
-	char why[SOURCE_WHY_MAX];
 
 	(void)source_counts_look(&state->counts, source, state->settled.period);
 	source->taken = (uint64_t)counts->taken;
@@ -388,8 +390,10 @@ static int ibs_check(struct source *source)
 			 ibs_pmu_name(state->pmu.kind));
 		return -EIO;
 	}
-	if (ibs_pmu_pghot(source->env.root, why) == IBS_PGHOT_ACTIVE) {
-		snprintf(source->why, SOURCE_WHY_MAX, "%s", why);
+	if (state->checks++ % SLOW_LOOKS == 0 && ibs_pmu_pghot(source->env.root, state->pghot) != IBS_PGHOT_ACTIVE)
+		state->pghot[0] = '\0';
+	if (state->pghot[0]) {
+		snprintf(source->why, SOURCE_WHY_MAX, "%s", state->pghot);
 		return 1;
 	}
 	if (counts->share < SHARE_MIN) {

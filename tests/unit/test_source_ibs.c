@@ -331,6 +331,34 @@ static void kernels_that_hide_addresses(void)
 	bench_done(&b);
 }
 
-TEST_MAIN(source_ibs, TEST(what_kernels_refuse), TEST(periods_refused_later), TEST(shared_with_another),
-	  TEST(samples_taken), TEST(unit_that_vanishes), TEST(unit_in_use), TEST(who_forbids),
-	  TEST(kernels_that_hide_addresses))
+/* The kernel's own promotion: seen at the opening, and within a minute, but not looked for each second. */
+static void kernel_promotes(void)
+{
+	struct bench b;
+	int before_it_is_seen = 0;
+
+	ibs_init(&b, ZEN4);
+	b.config.ibs_latency_threshold = 0;
+	CU_ASSERT_EQUAL(open_source(&b), 0);
+	all_count(&b, 0, 1000, 1000, 0);
+	CU_ASSERT_EQUAL(source_ibs.check(&b.source), 0);
+	machine_put(&b.machine, "proc/50/comm", "kmigrated1");
+	machine_put_bytes(&b.machine, "proc/50/cmdline", "", 0);
+	for (int i = 2; i < 70 && !before_it_is_seen; i++) {
+		all_count(&b, 0, (uint64_t)i * 1000, (uint64_t)i * 1000, 0);
+		if (source_ibs.check(&b.source) == 1)
+			before_it_is_seen = i;
+	}
+	CU_ASSERT(before_it_is_seen > 30 && before_it_is_seen <= 61);
+	CU_ASSERT_TRUE(says(b.source.why, "kmigrated", ""));
+	all_count(&b, 0, 100000, 100000, 0);
+	CU_ASSERT_EQUAL(source_ibs.check(&b.source), 1);
+	b.source.ops->close(&b.source);
+	CU_ASSERT_EQUAL(probe(&b), -EBUSY);
+	CU_ASSERT_TRUE(says(b.why, "kmigrated", ""));
+	bench_done(&b);
+}
+
+TEST_MAIN(source_ibs, TEST(kernel_promotes), TEST(what_kernels_refuse), TEST(periods_refused_later),
+	  TEST(shared_with_another), TEST(samples_taken), TEST(unit_that_vanishes), TEST(unit_in_use),
+	  TEST(who_forbids), TEST(kernels_that_hide_addresses))
