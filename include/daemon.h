@@ -92,7 +92,8 @@ struct daemon {
 	enum source_state source_state;
 	char source_why[SOURCE_WHY_MAX];
 	char source_whys[SAMPLE_SOURCE_MAX]
-			[SOURCE_WHY_MAX]; /* by place in source_table: why it doesn't work, "" else */
+			[SOURCE_WHY_MAX];     /* by place in source_table: why it doesn't work, "" else */
+	int source_errors[SAMPLE_SOURCE_MAX]; /* and the -errno of it */
 	uint64_t source_retry_ns;
 	uint64_t source_hold_ns[SAMPLE_SOURCE_MAX]; /* by place: not tried before; UINT64_MAX: with other settings only
 						     */
@@ -151,6 +152,11 @@ int daemon_open_source(struct daemon *daemon);
 void daemon_close_source(struct daemon *daemon);
 /* Its settings are others now: close it, and try all again, those too that were refused. As daemon_open_source(). */
 int daemon_reopen_source(struct daemon *daemon);
+/*
+ * Why the source of that place in source_table isn't used, "" when there is nothing to say of it. That the machine
+ * hasn't got it is nothing to say while "auto" has found another.
+ */
+const char *daemon_source_why(const struct daemon *daemon, size_t place);
 /* Each second: checks, retries, state. */
 void daemon_check_source(struct daemon *daemon, uint64_t now_ns);
 /* Compare the rings with the CPUs that are online: events can be lost. */

@@ -61,7 +61,7 @@ static size_t list_sources(const struct daemon *daemon, struct report_source *re
 
 	for (const struct source_ops *const *ops = source_table; *ops && n < max; ops++) {
 		bool open = daemon->source.ops == *ops;
-		const char *why = daemon->source_whys[ops - source_table];
+		const char *why = daemon_source_why(daemon, (size_t)(ops - source_table));
 		bool failed = !open && why[0];
 
 		ret[n++] = (struct report_source){

@@ -198,6 +198,8 @@ static int open_first(struct daemon *daemon, uint64_t now_ns)
 			r = open_one(daemon, *ops);
 		if (r == -EPROTO)
 			daemon->source_hold_ns[ops - source_table] = UINT64_MAX;
+		if (!held)
+			daemon->source_errors[ops - source_table] = r;
 		if (r < 0 && !held) {
 			snprintf(why_of(daemon, ops), SOURCE_WHY_MAX, "%s", daemon->source.why);
 			if (first) /* not each minute again */
@@ -219,6 +221,17 @@ static int open_first(struct daemon *daemon, uint64_t now_ns)
 	snprintf(daemon->source_why, sizeof(daemon->source_why), "%s", why);
 	daemon->source_state = SOURCE_FAILED;
 	return result ? result : -ENOENT;
+}
+
+const char *daemon_source_why(const struct daemon *daemon, size_t place)
+{
+	const struct config *config = &daemon->current;
+	bool named = false;
+
+	for (int i = 0; i < config->sources.n; i++)
+		named |= strcmp(config->sources.item[i], source_table[place]->name) == 0;
+	return daemon->source.ops && !named && daemon->source_errors[place] == -ENOENT ? ""
+										       : daemon->source_whys[place];
 }
 
 int daemon_open_source(struct daemon *daemon)
@@ -255,6 +268,7 @@ static void replace_source(struct daemon *daemon, uint64_t now_ns, int r)
 	while (source_table[place] != daemon->source.ops)
 		place++;
 	snprintf(daemon->source_whys[place], SOURCE_WHY_MAX, "%s", daemon->source_why);
+	daemon->source_errors[place] = r;
 	daemon->source_hold_ns[place] = r == -EPROTO    ? UINT64_MAX
 					: r == -ENODATA ? now_ns + BETTER_HOLD_NS
 							: now_ns + DAEMON_RETRY_NS;

@@ -128,6 +128,17 @@ static void first_that_works(void)
 	CU_ASSERT_EQUAL(daemon_open_source(&rig.daemon), 0);
 	CU_ASSERT_STRING_EQUAL(open_name(&rig), "hint_faults");
 	CU_ASSERT_TRUE(says(rig.daemon.source_whys[0], "ibs_op", ""));
+	/* What this machine hasn't got is nothing to do for anyone, unless it is asked for by name. */
+	CU_ASSERT_STRING_EQUAL(daemon_source_why(&rig.daemon, 0), "");
+	strcpy(rig.daemon.current.sources.item[1], "ibs");
+	rig.daemon.current.sources.n = 2;
+	CU_ASSERT_TRUE(says(daemon_source_why(&rig.daemon, 0), "ibs_op", ""));
+	rig_done(&rig);
+	/* Nor when nothing works: then it may be the one to get. */
+	rig_init(&rig, false);
+	machine_remove(&rig.b.machine, MODE);
+	CU_ASSERT_EQUAL(daemon_open_source(&rig.daemon), -ENOENT);
+	CU_ASSERT_TRUE(says(daemon_source_why(&rig.daemon, 0), "ibs_op", ""));
 	rig_done(&rig);
 }
 
@@ -146,7 +157,7 @@ static void records_that_do_not_fit(void)
 	tick(&rig, NSEC_PER_SEC);
 	CU_ASSERT_STRING_EQUAL(open_name(&rig), "hint_faults");
 	CU_ASSERT_EQUAL(rig.daemon.source_state, SOURCE_RUNNING);
-	CU_ASSERT_TRUE(says(rig.daemon.source_whys[0], "84 bytes", "guessed"));
+	CU_ASSERT_TRUE(says(daemon_source_why(&rig.daemon, 0), "84 bytes", "guessed"));
 	for (int i = 0; i < 200; i++)
 		tick(&rig, MINUTE);
 	CU_ASSERT_STRING_EQUAL(open_name(&rig), "hint_faults");
