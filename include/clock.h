@@ -18,6 +18,8 @@ struct clock {
 
 /* CLOCK_MONOTONIC of the running machine. Any thread. */
 extern const struct clock clock_monotonic;
+/* CLOCK_BOOTTIME: the same, and it counts the time that the machine sleeps. Any thread. */
+extern const struct clock clock_boottime;
 
 /* Time on @clock in ns since an arbitrary start; never goes back. Any thread. */
 static inline uint64_t clock_now_ns(const struct clock *clock)

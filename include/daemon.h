@@ -20,6 +20,7 @@
 #include "privops.h"
 #include "promoter.h"
 #include "report.h"
+#include "sleep_watch.h"
 #include "source.h"
 #include "source_health.h"
 #include "stats.h"
@@ -110,6 +111,7 @@ struct daemon {
 	bool kernel_promotes;
 	struct bus_server *bus;
 	int uevent_fd; /* -1: none; topology is polled instead */
+	struct sleep_watch sleep_watch;
 	sd_event_source *topology_timer;
 	uint64_t topology_read_ns;
 
@@ -161,8 +163,17 @@ const char *daemon_source_why(const struct daemon *daemon, size_t place);
 void daemon_check_source(struct daemon *daemon, uint64_t now_ns);
 /* Compare the rings with the CPUs that are online: events can be lost. */
 void daemon_compare_cpus(struct daemon *daemon);
-/* @online: a CPU came, else it is going or gone. */
+/*
+ * @online: a CPU came, else it is going or gone. Whatever one that comes had before is closed, and opened anew: the
+ * kernel takes the events off a CPU that goes for good. Source: perf_event_exit_cpu() in kernel/events/core.c.
+ */
 void daemon_cpu_changed(struct daemon *daemon, int cpu, bool online);
+/*
+ * Close and open every ring, for events that may be dead without a word. That is so after sleep: the other CPUs were
+ * down, of which no kernel event tells, and the sampling hardware of the first one may have forgotten what it was set
+ * to. And after kernel events were lost. No sample in a ring is lost. Source: thaw_secondary_cpus() in kernel/cpu.c.
+ */
+void daemon_rearm_source(struct daemon *daemon);
 
 /* daemon_budget.c */
 

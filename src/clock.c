@@ -3,14 +3,26 @@
 
 #include "clock.h"
 
-static uint64_t monotonic_now_ns(void *ctx)
+static uint64_t now_ns(clockid_t id)
 {
 	struct timespec ts;
 
-	(void)ctx;
-	/* Can't fail: the clock exists on every kernel and the pointer is ours. */
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	/* Can't fail: these clocks exist on every kernel and the pointer is ours. */
+	clock_gettime(id, &ts);
 	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
 }
 
+static uint64_t monotonic_now_ns(void *ctx)
+{
+	(void)ctx;
+	return now_ns(CLOCK_MONOTONIC);
+}
+
+static uint64_t boottime_now_ns(void *ctx)
+{
+	(void)ctx;
+	return now_ns(CLOCK_BOOTTIME);
+}
+
 const struct clock clock_monotonic = { .now_ns = monotonic_now_ns };
+const struct clock clock_boottime = { .now_ns = boottime_now_ns };

@@ -11,6 +11,7 @@
 #include "dataplane.h"
 #include "log.h"
 #include "owners.h"
+#include "sleep_watch.h"
 #include "uevent.h"
 
 #define TICK_NS NSEC_PER_SEC
@@ -100,12 +101,24 @@ static void look_at_kernel(struct daemon *daemon, uint64_t now_ns)
 			    (long long)pages);
 }
 
+/* No kernel event tells of it. */
+static void look_for_sleep(struct daemon *daemon)
+{
+	if (!sleep_watch_look(&daemon->sleep_watch, &clock_monotonic, &clock_boottime))
+		return;
+	if (!daemon->source.ops)
+		return;
+	daemon_rearm_source(daemon);
+	log_info("the machine slept: the events of source %s are opened anew", daemon->source.ops->name);
+}
+
 static int on_tick(sd_event_source *timer, uint64_t usec, void *ctx)
 {
 	struct daemon *daemon = ctx;
 	uint64_t now_ns = clock_now_ns(&clock_monotonic);
 
 	look_at_kernel(daemon, now_ns);
+	look_for_sleep(daemon);
 	daemon_check_source(daemon, now_ns);
 	daemon_keep_budget(daemon, now_ns);
 	if (now_ns - daemon->topology_read_ns >= (daemon->uevent_fd < 0 ? TOPOLOGY_POLL_NS : TOPOLOGY_POLL_SLOW_NS)) {
@@ -193,7 +206,8 @@ static int on_uevent(sd_event_source *source, int fd, uint32_t revents, void *ct
 			topology_changes_soon(daemon);
 			break;
 		case UEVENT_OVERRUN:
-			daemon_compare_cpus(daemon);
+			/* A CPU may have gone and come back: then its event is dead, and nothing shows it. */
+			daemon_rearm_source(daemon);
 			topology_changes_soon(daemon);
 			break;
 		case UEVENT_MEMORY:

@@ -332,31 +332,66 @@ void daemon_check_source(struct daemon *daemon, uint64_t now_ns)
 		look_for_better(daemon, now_ns);
 }
 
-void daemon_cpu_changed(struct daemon *daemon, int cpu, bool online)
+/* true when it had a ring. */
+static bool let_go_of_cpu(struct daemon *daemon, int cpu)
+{
+	struct source *source = &daemon->source;
+	bool had = false;
+
+	for (size_t i = 0; i < source->n_rings; i++) {
+		if (source->rings[i].cpu != cpu || !source->rings[i].ring)
+			continue;
+		dataplane_remove_ring(daemon->dataplane, &source->rings[i]);
+		had = true;
+	}
+	source->ops->cpu_offline(source, cpu);
+	return had;
+}
+
+/* 0 when it is sampled from here on; -ENOENT when it isn't to be, -EEXIST when it was, or -errno, which is logged. */
+static int take_up_cpu(struct daemon *daemon, int cpu)
 {
 	struct source *source = &daemon->source;
 	struct source_ring *ring;
-	int r;
+	int r = source->ops->cpu_online(source, cpu, &ring);
+
+	if (r == -ENOENT || r == -EEXIST)
+		return r;
+	if (r == 0) {
+		r = dataplane_add_ring(daemon->dataplane, ring);
+		if (r < 0)
+			source->ops->cpu_offline(source,
+						 cpu); /* a ring that nobody reads, and that nobody would miss */
+	}
+	if (r == -ENODEV)
+		log_debug("CPU %d came online, and went again meanwhile", cpu);
+	else if (r < 0)
+		log_warning("CPU %d is online, but cannot be sampled: %s; trying again within a minute", cpu,
+			    strerror(-r));
+	return r;
+}
+
+void daemon_cpu_changed(struct daemon *daemon, int cpu, bool online)
+{
+	if (!daemon->source.ops)
+		return;
+	(void)let_go_of_cpu(daemon, cpu);
+	if (!online)
+		log_info("CPU %d went offline: its ring is drained and closed", cpu);
+	else if (take_up_cpu(daemon, cpu) == 0)
+		log_info("CPU %d came online: sampling it", cpu);
+}
+
+void daemon_rearm_source(struct daemon *daemon)
+{
+	struct source *source = &daemon->source;
 
 	if (!source->ops)
 		return;
-	if (!online) {
-		for (size_t i = 0; i < source->n_rings; i++)
-			if (source->rings[i].cpu == cpu && source->rings[i].ring)
-				dataplane_remove_ring(daemon->dataplane, &source->rings[i]);
-		source->ops->cpu_offline(source, cpu);
-		log_info("CPU %d went offline: its ring is drained and closed", cpu);
-		return;
-	}
-	r = source->ops->cpu_online(source, cpu, &ring);
-	if (r == -ENOENT || r == -EEXIST) /* not one to be sampled, or sampled already */
-		return;
-	if (r == 0)
-		r = dataplane_add_ring(daemon->dataplane, ring);
-	if (r < 0)
-		log_warning("CPU %d came online, but cannot be sampled: %s", cpu, strerror(-r));
-	else
-		log_info("CPU %d came online: sampling it", cpu);
+	for (size_t i = 0; i < source->n_rings; i++)
+		if (let_go_of_cpu(daemon, source->rings[i].cpu))
+			(void)take_up_cpu(daemon, source->rings[i].cpu);
+	daemon_compare_cpus(daemon);
 }
 
 struct online {
@@ -370,7 +405,8 @@ static int see_online(void *ctx, int cpu)
 	struct online *online = ctx;
 
 	if (!online->ring) {
-		daemon_cpu_changed(online->daemon, cpu, true);
+		if (take_up_cpu(online->daemon, cpu) == 0)
+			log_info("CPU %d is online: sampling it", cpu);
 		return 0;
 	}
 	online->found |= online->ring->cpu == cpu;
