@@ -162,8 +162,10 @@ static int on_stop(sd_event_source *source, const struct signalfd_siginfo *info,
 
 	(void)source;
 	log_info("stopping: %s", info->ssi_signo == SIGINT ? "interrupted" : "asked to");
-	if (daemon->dataplane)
+	if (daemon->dataplane) {
 		dataplane_request_stop(daemon->dataplane);
+		log_owners(daemon); /* what came since the last minute's account */
+	}
 	return sd_event_exit(daemon->event, EXIT_OK);
 }
 
