@@ -11,6 +11,7 @@ Layout (all of it below one folder):
         qemu/         the emulator with every library and firmware file it needs
         kernel/       the guest's kernel package
         headers/      what a module for that kernel is built with; absent when apt has none
+        programs/     unmodified programs for tests, with the libraries that qemu/ has not
         stamp.json    the packages with their versions, the kernel's release
         base-*.cpio   the part of the initramfs that never changes
     ibs/KEY/          plugin and module of the lab's IBS, built when first used
@@ -35,6 +36,10 @@ QEMU_PACKAGES = ("qemu-system-x86", "busybox-static")
 # The first that the package lists know. Older kernels show one tier only.
 KERNEL_PACKAGES = ("linux-image-6.12-amd64", "linux-image-amd64")
 KERNEL_AT_LEAST = (6, 12)
+# Programs that tests run unmodified: what is fetched with all it depends on, and what by itself,
+# since it depends on more than it needs to run.
+PROGRAM_PACKAGES = ("redis-tools",)
+PROGRAM_PACKAGES_ALONE = ("redis-server",)
 STALL_SECONDS = 120
 PR_SET_PDEATHSIG = 1
 
@@ -235,23 +240,41 @@ def header_packages(kernel):
         return []
 
 
-def wanted_packages(cache):
-    """Everything the lab needs, as if on a machine that has nothing."""
+def with_dependencies(cache, names):
+    """Packages and all they depend on, as if on a machine that has nothing."""
     # apt leaves out what is installed and what it has downloaded before; here, nothing is.
     empty = os.path.join(cache, "empty")
     make_folder(os.path.join(empty, "archives", "partial"))
     with open(os.path.join(empty, "status"), "w", encoding="ascii"):
         pass
-    qemu = parse_uris(apt(["apt-get", *APT_OPTIONS, "-o", f"Dir::State::status={empty}/status",
+    return parse_uris(apt(["apt-get", *APT_OPTIONS, "-o", f"Dir::State::status={empty}/status",
                            "-o", "Dir::State::extended_states=/dev/null",
                            "-o", f"Dir::Cache::archives={empty}/archives",
-                           "-y", "--no-install-recommends", "--print-uris",
-                           "install", *QEMU_PACKAGES]))
+                           "-y", "--no-install-recommends", "--print-uris", "install", *names]))
+
+
+def program_packages(cache, qemu):
+    """What the tests' programs need beside the emulator's libraries; none when apt doesn't know them."""
+    have = {package[0] for package in qemu}
+    try:
+        found = with_dependencies(cache, PROGRAM_PACKAGES)
+        found += parse_uris(apt(["apt-get", *APT_OPTIONS, "--print-uris", "download", *PROGRAM_PACKAGES_ALONE]))
+    except LabError as error:
+        if error.status == 77:
+            raise
+        say(f"no {' and '.join(PROGRAM_PACKAGES_ALONE)}, so the tests with it skip: {error}")
+        return []
+    return [package for package in found if package[0] not in have]
+
+
+def wanted_packages(cache):
+    """Everything the lab needs, for the four folders of a set."""
+    qemu = with_dependencies(cache, QEMU_PACKAGES)
     name = kernel_package()
     kernel = parse_uris(apt(["apt-get", *APT_OPTIONS, "--print-uris", "download", name]))
     if not set(QEMU_PACKAGES) <= {p[0] for p in qemu} or len(kernel) != 1:
         raise LabError("apt names no files for the emulator or the kernel")
-    return qemu, kernel, header_packages(name)
+    return qemu, kernel, header_packages(name), program_packages(cache, qemu)
 
 
 # ---- fetch ---------------------------------------------------------------------
@@ -380,13 +403,13 @@ def fetch(cache):
     with Lock(cache, "fetch.lock", True, 600):
         have = current_set(cache)
         try:
-            qemu, kernel, headers = wanted_packages(cache)
+            qemu, kernel, headers, programs = wanted_packages(cache)
         except LabError as error:
             if not have:
                 raise
             say(f"the lab's cache stays as it is: {error}")
             return
-        packages = qemu + kernel + headers
+        packages = qemu + kernel + headers + programs
         names = sorted(f"{name}_{version}" for name, version, _, _ in packages)
         key = hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]
         if have and os.path.basename(have[0]) == key:
@@ -409,6 +432,7 @@ def fetch(cache):
             unpack(archives, qemu, os.path.join(new, "qemu"))
             unpack(archives, kernel, os.path.join(new, "kernel"))
             unpack_headers(archives, headers, os.path.join(new, "headers"))
+            unpack(archives, programs, os.path.join(new, "programs"))
             releases = os.listdir(os.path.join(new, "kernel", "lib", "modules"))
             if len(releases) != 1:
                 raise LabError("the kernel package does not hold exactly one kernel")

@@ -15,6 +15,9 @@ from labcache import LabError
 LAB = os.path.dirname(os.path.abspath(__file__))
 GUEST_MODULES = ("9p", "9pnet_virtio")
 LIBRARY_FOLDER = "lib/x86_64-linux-gnu"
+# Ours, beside this file, and what they are linked with.
+BUILT_PROGRAMS = {"hotset": ("-pthread", "-lnuma"), "on_node": (), "ring_witness": ()}
+FETCHED_PROGRAMS = ("redis-server", "redis-benchmark", "redis-cli")
 
 
 class Archive:
@@ -155,9 +158,27 @@ def libraries(path):
     return found
 
 
+def fetched_libraries(folder, path):
+    """The same as libraries() for one of the set's own programs: nothing of this machine counts."""
+    roots = [os.path.join(folder, sub) for sub in ("programs", "qemu")]
+    places = [os.path.join(root, sub) for root in roots for sub in (LIBRARY_FOLDER, f"usr/{LIBRARY_FOLDER}")]
+    loader = os.path.join(folder, "qemu", LIBRARY_FOLDER, "ld-linux-x86-64.so.2")
+    done = subprocess.run([loader, "--library-path", ":".join(places), "--list", os.path.realpath(path)],
+                          capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL, check=False)
+    if done.returncode or "not found" in done.stdout:
+        lines = [line for line in done.stdout.splitlines() if "not found" in line] or [done.stderr]
+        raise LabError(f"{path}: {lines[0].strip()}")
+    return {f"{LIBRARY_FOLDER}/{os.path.basename(name)}": where
+            for name, where in re.findall(r"^\s*(\S+) => (/\S+) \(0x", done.stdout, re.M)}
+
+
 def run_archive(options, tests, programs, stamp, folder, more_files=()):
     """What differs from run to run: the guest's own files, tests and programs."""
     archive, wanted = Archive(), {}
+    # Theirs first: where this machine's programs have the same library, it may be a newer one, which serves both.
+    for path in programs.values():
+        if path.startswith(folder + os.sep):
+            wanted.update(fetched_libraries(folder, path))
     guest = os.path.join(LAB, "guest")
     for name in sorted(os.listdir(guest)):
         where = "init" if name == "init" else f"lab/{name}"
@@ -167,7 +188,8 @@ def run_archive(options, tests, programs, stamp, folder, more_files=()):
     archive.file("lab/list", "".join(f"{test.name} {test.seconds}\n" for test in tests))
     for name, path in programs.items():
         archive.file(f"bin/{name}", read(path), 0o755)
-        wanted.update(libraries(path))
+        if not path.startswith(folder + os.sep):
+            wanted.update(libraries(path))
     for name, data in more_files:
         archive.file(name, data)
     for pair in options.file:
@@ -187,7 +209,7 @@ def run_archive(options, tests, programs, stamp, folder, more_files=()):
     return archive.whole()
 
 
-def find_programs(options, tests, scratch):
+def find_programs(options, tests, scratch, folder):
     programs = {}
     for word in options.bin:
         name, equals, path = word.partition("=")
@@ -197,27 +219,32 @@ def find_programs(options, tests, scratch):
             raise LabError(f"--bin {word}: there is no such file", 64)
         programs[name] = path
     needed = {name for test in tests for name in test.needs}
-    if "hotset" in needed and "hotset" not in programs:
-        programs["hotset"] = build_hotset(scratch)
+    for name in needed & set(BUILT_PROGRAMS) - set(programs):
+        programs[name] = build_program(name, scratch)
     if "ibs_read" in needed and "ibs_read" not in programs:
         programs["ibs_read"] = os.path.join(scratch, "ibs_read")
         labibs.build_reader(programs["ibs_read"])
-    missing = sorted(needed - set(programs))
+    # A test whose fetched program isn't there skips itself; the others of the same machine run.
+    for name in needed & set(FETCHED_PROGRAMS) - set(programs):
+        path = os.path.join(folder, "programs", "usr", "bin", name)
+        if os.path.exists(path):
+            programs[name] = path
+    missing = sorted(needed - set(programs) - set(FETCHED_PROGRAMS))
     if missing:
         raise LabError(f"these tests need --bin for: {', '.join(missing)}", 64)
     return programs
 
 
-def build_hotset(scratch):
+def build_program(name, scratch):
     compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
     if not compiler:
-        raise LabError("these tests need the program hotset: name it with --bin, "
+        raise LabError(f"these tests need the program {name}: name it with --bin, "
                        "or have a C compiler here", 77)
-    path = os.path.join(scratch, "hotset")
-    done = subprocess.run([*compiler.split(), "-std=gnu17", "-O2", "-Wall", "-Wextra", "-o", path,
-                           os.path.join(LAB, "hotset.c"), "-pthread", "-lnuma"],
+    path = os.path.join(scratch, name)
+    done = subprocess.run([*compiler.split(), "-std=gnu17", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-o", path,
+                           os.path.join(LAB, name + ".c"), *BUILT_PROGRAMS[name]],
                           capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
     if done.returncode:
-        raise LabError("hotset.c does not build here: "
+        raise LabError(f"{name}.c does not build here: "
                        + (done.stderr.strip().splitlines() or ["?"])[0])
     return path

@@ -339,7 +339,7 @@ def boot_tests(cache, options, tests, show=True, live=None):
                      "scratch": scratch, "out": out}
             shutil.rmtree(files["logs"], ignore_errors=True)
             os.mkdir(files["logs"])
-            programs = labimage.find_programs(options, tests, scratch)
+            programs = labimage.find_programs(options, tests, scratch, folder)
             more = ()
             if ibs:
                 files["ibs"] = labibs.build(cache, folder, stamp, scratch)
