@@ -361,6 +361,8 @@ class Check:
                 words = [LAB, "boot", "--out", os.path.join(OUT, f"lab-{machine}-{turn}")]
                 for program in programs:
                     words += ["--bin", os.path.join(build, program)]
+                if self.long:
+                    words += ["--append", "lab.long"]
                 names = [test.name for test in tests]
                 say(f"   booting {machine} for {', '.join(names)}")
                 step = Step(f"lab-{machine}-{turn}.log", words + names, bound, echo=event)
