@@ -2,14 +2,54 @@
 """Shows the daemon at work in the emulated machine, on a terminal or in a log."""
 import os
 import shutil
+import subprocess
 import sys
+import tempfile
 import time
 
+import labcache
 import labvm
-from labcache import say
+from ibs import labibs
+from labcache import LabError, say
 
 BAR = 20
 PAGE_MIB = 4096 / 1048576
+# Forty operations for a miss, as a period on hardware counts them; a last cache of 2 MiB, which the program's hot part is
+# too large for by as much as that of a large program is on a server.
+IBS = "ibs_op,ops_per_miss=40,l3_sets=4096"
+SOURCE_NAMES = {"ibs": "hardware samples (an emulated AMD IBS)", "hint_faults": "hint faults of the kernel"}
+
+
+def emulator_seconds():
+    """Processor time that the emulator has had: the program's speed by that doesn't depend on what else runs here."""
+    ticks, found = 0, False
+    try:
+        for task in os.listdir("/proc/self/task"):
+            with open(f"/proc/self/task/{task}/children", encoding="ascii") as file:
+                children = file.read().split()
+            for child in children:
+                with open(f"/proc/{child}/stat", encoding="utf-8", errors="replace") as file:
+                    fields = file.read().rpartition(")")[2].split()
+                ticks, found = ticks + int(fields[11]) + int(fields[12]), True
+    except (OSError, ValueError, IndexError):
+        found = False
+    return ticks / os.sysconf("SC_CLK_TCK") if found else time.monotonic()
+
+
+class Phase:
+    """Where the program's counter of reads was at the first and at the last line of a phase."""
+
+    def __init__(self):
+        self.first = self.last = None
+
+    def add(self, reads, seconds):
+        self.first = self.first or (reads, seconds)
+        self.last = (reads, seconds)
+
+    def speed(self):
+        if not self.first or self.last[1] <= self.first[1]:
+            return 0.0
+        return (self.last[0] - self.first[0]) / (self.last[1] - self.first[1])
 
 
 class Screen:
@@ -18,33 +58,56 @@ class Screen:
     def __init__(self):
         self.tty = sys.stdout.isatty()
         self.drawn, self.width = False, 0
-        self.phase, self.last = "", None
-        self.end_ms = None
+        self.phase, self.source, self.now, self.end_ms = "", "", None, 0
+        self.before, self.after, self.step = Phase(), Phase(), Phase()
 
     def line(self, text):
+        seconds = emulator_seconds()
         try:
             words = dict(word.split("=", 1) for word in text.split())
-            hot, hot_all = (int(n) for n in words["hot"].split("/"))
-            cold, cold_all = (int(n) for n in words["cold"].split("/"))
-            promoted = int(words.get("promoted") or 0)
-            speed = int(words.get("speed") or 0)
-        except (KeyError, ValueError):
+            if words["phase"] == "start":
+                self.source = words["source"]
+                say(f"a program reads {words['hot']} of its {words['total']} MiB at random; all of it is slow memory")
+            elif words["phase"] == "end":
+                self.end_ms = int(words["ms"])
+            else:
+                hot, hot_all, cold, cold_all = (int(n) for key in ("hot", "cold") for n in words[key].split("/"))
+                self.now = {"hot": hot / hot_all, "cold": cold / cold_all, "mib": int(words["promoted"]) * PAGE_MIB,
+                            "samples": int(words["samples"]), "sec": int(words["sec"])}
+                self.show(words["phase"], int(words["accesses"]), seconds)
+        except (KeyError, ValueError, ZeroDivisionError):
             return
-        share = hot / hot_all if hot_all else 0.0
-        self.last = (share, cold / cold_all if cold_all else 0.0, promoted * PAGE_MIB)
-        phase = words.get("phase", "")
-        if phase == "end":
-            self.end_ms = int(words.get("ms") or 0)
-            return
+
+    def show(self, phase, reads, seconds):
         if phase != self.phase:
             self.close()
-            say({"before": "a program reads 32 of its 128 MiB at random; all of it is slow memory",
-                 "run": "pghotd starts"}.get(phase, phase))
+            if phase == "run":
+                say(f"pghotd starts; it learns from {SOURCE_NAMES.get(self.source, self.source)}")
+            elif phase == "after":
+                say("it goes on watching" + (", with fewer samples" if self.source == "ibs" else ""))
             self.phase = phase
-        full = int(share * BAR + 0.5)
-        self.draw(f"hot near [{'#' * full}{'.' * (BAR - full)}] {share * 100:5.1f} %  "
-                  f"{promoted * PAGE_MIB:5.1f} MiB moved  {speed / 1e6:4.1f} M reads/s  "
-                  f"{words.get('sec', '?'):>2} s")
+        {"before": self.before, "after": self.after}.get(phase, Phase()).add(reads, seconds)
+        self.step.add(reads, seconds)
+        speed = self.step.speed()
+        self.step.first = self.step.last
+        full = int(self.now["hot"] * BAR + 0.5)
+        self.draw(f"hot near [{'#' * full}{'.' * (BAR - full)}] {self.now['hot'] * 100:5.1f} %  "
+                  f"{self.now['samples']:6d} samples  {self.now['mib']:4.1f} MiB moved  "
+                  + (f"{speed / 1e6:4.2f} M reads/s" if speed else " " * 14) + f"  {self.now['sec']:>2} s")
+
+    def sum_up(self):
+        if not self.now:
+            return
+        say(f"hot pages near {self.now['hot'] * 100:.1f} %, cold pages near {self.now['cold'] * 100:.1f} %, "
+            f"{self.now['mib']:.1f} MiB promoted"
+            + (f", 95 % after {self.end_ms / 1000:.0f} s of guest time" if self.end_ms else ""))
+        if self.source != "ibs":
+            say("the reads a second say nothing of memory: in this machine near and far are alike")
+        elif self.before.speed() and self.after.speed():
+            far, near = self.before.speed(), self.after.speed()
+            # by the time that the emulator had, see emulator_seconds()
+            say(f"the program's speed: {far / 1e6:.2f} M reads/s with its hot pages far, {near / 1e6:.2f} M reads/s with "
+                f"them near, {near / far:.1f} times as fast")
 
     def draw(self, text):
         if not self.tty:
@@ -63,20 +126,35 @@ class Screen:
             self.drawn = False
 
 
+def can_sample(cache):
+    """Builds what the emulated IBS needs, unless it is there. Where that fails, says why."""
+    have = labcache.current_set(cache)
+    if have is None:
+        return True  # the boot says so
+    scratch = tempfile.mkdtemp(prefix="pghotd-lab-ibs-")
+    try:
+        with labcache.Lock(cache, "lock", False, 600):
+            labibs.build(cache, *have, scratch)
+        return True
+    except (LabError, OSError, subprocess.SubprocessError) as error:
+        say(f"no emulated IBS on this machine, so hint faults have to do: {error}")
+        return False
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
 def demo(cache, options):
     screen = Screen()
     started = time.monotonic()
-    say("booting an emulated machine with a fast and a slow memory tier (about 5 s)")
+    if not options.ibs and can_sample(cache):
+        options.ibs = IBS
+    say("booting an emulated machine with a fast and a slow memory tier (about 10 s)")
     test = labvm.Test(os.path.join(labvm.LAB, "guest", "demo.sh"))
     try:
         run, out = labvm.boot_tests(cache, options, [test], False, screen.line)
     finally:
         screen.close()
-    if screen.last:
-        hot, cold, moved = screen.last
-        say(f"hot pages near {hot * 100:.1f} %, cold pages near {cold * 100:.1f} %, "
-            f"{moved:.1f} MiB promoted"
-            + (f", 95 % after {screen.end_ms / 1000:.1f} s of guest time" if screen.end_ms else ""))
+    screen.sum_up()
     say(f"{time.monotonic() - started:.0f} s in all")
     if run.failed or not run.passed:
         with open(os.path.join(out, "results.txt"), encoding="utf-8") as file:
