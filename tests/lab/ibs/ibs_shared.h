@@ -15,7 +15,7 @@
 #include <linux/types.h>
 
 #define IBS_SHARED_MAGIC   0x53424948474f5450ULL
-#define IBS_SHARED_VERSION 1
+#define IBS_SHARED_VERSION 2
 
 /** Size of the file and of the BAR; a power of two as PCI wants it. */
 #define IBS_SHARED_BYTES (16UL << 20)
@@ -80,7 +80,8 @@ struct ibs_cpu {
 	/* the plugin's */
 	__u64 head;    /* entries written so far; released after they are whole */
 	__u64 dropped; /* samples that found the ring full */
-	__u64 pad1[6];
+	__u64 host_ns; /* CPU time of the emulator's thread that runs this CPU, as of late */
+	__u64 pad1[5];
 };
 
 /** The truth about one node: every access there was, not a sample of them. */

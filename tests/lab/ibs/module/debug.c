@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What tests look at: debugfs pghot_ibs/ with truth, asked, stats, setup and pages;
+ * What tests look at: debugfs pghot_ibs/ with truth, asked, stats, setup, hold and pages;
  * and /dev/pghot_ibs_raw, where they write register values.
  */
 #include <linux/debugfs.h>
@@ -69,8 +69,8 @@ static int stats_show(struct seq_file *m, void *unused)
 			continue;
 		seq_printf(m, "cpu=%d sampled=%llu ring_full=%llu emitted=%llu stale=%llu filtered=%llu", cpu,
 			   per->channel->head, per->channel->dropped, s->emitted, s->stale, s->filtered);
-		seq_printf(m, " throttles=%llu throttled=%llu rests=%llu timers=%llu injected=%llu\n", s->throttles,
-			   s->throttled, s->rests, s->timers, s->injected);
+		seq_printf(m, " throttles=%llu throttled=%llu rests=%llu timers=%llu injected=%llu host_us=%llu\n",
+			   s->throttles, s->throttled, s->rests, s->timers, s->injected, per->channel->host_ns / 1000);
 	}
 	return 0;
 }
@@ -136,6 +136,7 @@ int ibs_debug_register(void)
 	debugfs_create_file("asked", 0444, folder, NULL, &asked_fops);
 	debugfs_create_file("stats", 0444, folder, NULL, &stats_fops);
 	debugfs_create_file("setup", 0444, folder, NULL, &setup_fops);
+	debugfs_create_bool("hold", 0600, folder, &ibs_hold);
 	if (ibs_shared->nr_pages) {
 		pages_blob.data = (char *)ibs_shared + IBS_PAGES_OFFSET;
 		pages_blob.size = ibs_shared->nr_pages * sizeof(struct ibs_page);

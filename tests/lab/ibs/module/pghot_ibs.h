@@ -89,7 +89,8 @@ struct ibs_percpu {
 	bool running;             /* between start and stop */
 	bool draining;            /* perf is being told; it may stop and start the event meanwhile */
 	struct hrtimer timer;
-	u32 quiet;      /* timer rounds without a sample */
+	u64 round_ns;   /* of the timer's last round, */
+	u64 round_tail; /* and how many samples there had been */
 	u64 wanted;     /* perf's period when the plugin was told last */
 	u64 programmed; /* what it was told */
 	u32 factor;     /* ops_per_miss where misses are counted, else 1 */
@@ -100,6 +101,8 @@ struct ibs_percpu {
 
 DECLARE_PER_CPU(struct ibs_percpu, ibs_percpu);
 extern struct ibs_asked ibs_asked[IBS_CPUS_MAX];
+/* debugfs hold: events stay as they are, but nothing is sampled and no timer costs anything. */
+extern bool ibs_hold;
 
 /* channel.c: the shared file */
 extern struct ibs_shared *ibs_shared;

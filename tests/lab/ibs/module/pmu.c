@@ -20,20 +20,27 @@
 #define KERNEL_BIT  63
 #define LATENCY_MIN 128
 #define LATENCY_MAX 2048
-/* After so many rounds without a sample the timer comes less often. */
-#define QUIET_ROUNDS 8
-#define QUIET_FACTOR 5
+/*
+ * A round of the timer costs the emulator far more than an interrupt costs a machine, so it comes as seldom as the
+ * samples do: when about so many are to be expected. No sample is the worse for it, since those of a task are taken
+ * over before another one runs; only perf sees them later.
+ */
+#define ROUND_SAMPLES 4
+#define INTERVAL_MOST 20
 /*
  * A round that took longer is followed by a rest of so many times as long, in which nothing
  * is sampled: the guest has three quarters of its time, however small the period is.
  */
 #define LONG_NS     1000000ULL
 #define REST_FACTOR 3
+/* How often a CPU on hold looks whether it still is. */
+#define HOLD_LOOK_NS 20000000ULL
 /* 2 MiB */
 #define HUGE_ORDER 9
 
 DEFINE_PER_CPU(struct ibs_percpu, ibs_percpu);
 struct ibs_asked ibs_asked[IBS_CPUS_MAX];
+bool ibs_hold;
 
 static struct pmu pmu;
 
@@ -107,8 +114,8 @@ static bool take_entry(struct ibs_percpu *me, struct perf_event *event, const st
 	return throttle;
 }
 
-/* Empties the ring. Returns the number of entries; *throttle is set when perf wants it. */
-static u64 drain(struct ibs_percpu *me, struct perf_event *event, const struct pt_regs *regs, bool *throttle)
+/* Empties the ring; *throttle is set when perf wants it. */
+static void drain(struct ibs_percpu *me, struct perf_event *event, const struct pt_regs *regs, bool *throttle)
 {
 	struct ibs_cpu *channel = me->channel;
 	/* pairs with the plugin's release of head: entries below it are whole */
@@ -135,7 +142,6 @@ static u64 drain(struct ibs_percpu *me, struct perf_event *event, const struct p
 		smp_store_release(&channel->tail, tail);
 	}
 	me->draining = false;
-	return nr;
 }
 
 static void throttle_event(struct ibs_percpu *me, struct perf_event *event)
@@ -146,15 +152,14 @@ static void throttle_event(struct ibs_percpu *me, struct perf_event *event)
 	WRITE_ONCE(me->channel->period, 0); /* perf starts the event again at a later tick */
 }
 
-/* Hands over what is in the ring; returns true when there was something. */
-static bool deliver(struct ibs_percpu *me, const struct pt_regs *regs)
+/* Hands over what is in the ring. */
+static void deliver(struct ibs_percpu *me, const struct pt_regs *regs)
 {
 	u64 begin = ktime_get_ns(), taken;
 	bool throttle = false;
-	bool some;
 
 	WRITE_ONCE(me->channel->paused, 1);
-	some = drain(me, me->event, regs, &throttle);
+	drain(me, me->event, regs, &throttle);
 	if (throttle)
 		throttle_event(me, me->event);
 	taken = ktime_get_ns() - begin;
@@ -163,7 +168,6 @@ static bool deliver(struct ibs_percpu *me, const struct pt_regs *regs)
 		me->stats.rests++;
 	}
 	WRITE_ONCE(me->channel->paused, me->rest_until_ns > begin + taken);
-	return some;
 }
 
 /* Registers of the current task where it entered the kernel. */
@@ -172,25 +176,39 @@ static const struct pt_regs *entry_regs(void)
 	return current->mm ? task_pt_regs(current) : NULL;
 }
 
+/* By the samples since the last round, those that a switch of tasks took over as well. */
+static u64 next_round_ns(struct ibs_percpu *me, u64 now)
+{
+	u64 least = ibs_setup.interval_us * 1000ULL, most = least * INTERVAL_MOST;
+	u64 nr = me->channel->tail - me->round_tail;
+	u64 ns = nr ? div64_u64((now - me->round_ns) * ROUND_SAMPLES, nr) : most;
+
+	me->round_tail = me->channel->tail;
+	me->round_ns = now;
+	return clamp(ns, least, most);
+}
+
 static enum hrtimer_restart on_timer(struct hrtimer *timer)
 {
 	struct ibs_percpu *me = this_cpu_ptr(&ibs_percpu);
-	u64 next_us = ibs_setup.interval_us;
 	u64 now = ktime_get_ns();
 
 	if (!me->event || !me->running)
 		return HRTIMER_NORESTART;
 	me->stats.timers++;
+	if (READ_ONCE(ibs_hold)) {
+		WRITE_ONCE(me->channel->paused, 1);
+		hrtimer_forward_now(timer, ns_to_ktime(HOLD_LOOK_NS));
+		return HRTIMER_RESTART;
+	}
 	if (now < me->rest_until_ns) {
 		hrtimer_forward_now(timer, ns_to_ktime(me->rest_until_ns - now));
 		return HRTIMER_RESTART;
 	}
-	me->quiet = deliver(me, get_irq_regs()) ? 0 : me->quiet + 1;
+	deliver(me, get_irq_regs());
 	if (!me->running)
 		return HRTIMER_NORESTART;
-	if (me->quiet > QUIET_ROUNDS)
-		next_us *= QUIET_FACTOR;
-	hrtimer_forward_now(timer, ns_to_ktime(next_us * 1000ULL));
+	hrtimer_forward_now(timer, ns_to_ktime(next_round_ns(me, now)));
 	return HRTIMER_RESTART;
 }
 
@@ -371,8 +389,9 @@ static void pmu_start(struct perf_event *event, int flags)
 	/* what is left belongs to the time before */
 	smp_store_release(&me->channel->tail, READ_ONCE(me->channel->head));
 	me->running = true;
-	me->quiet = 0;
 	me->drained_ns = ktime_get_ns();
+	me->round_ns = me->drained_ns;
+	me->round_tail = me->channel->head;
 	program(me, event);
 	/* the callback of a timer that is being throttled restarts nothing by itself */
 	hrtimer_start(&me->timer, ns_to_ktime(ibs_setup.interval_us * 1000ULL), HRTIMER_MODE_REL_PINNED_HARD);
