@@ -2,10 +2,13 @@
 # The instrument's own test, for each of its PMUs; read by tests/ibs-instrument*.sh.
 # shellcheck shell=dash
 # IBS_PMU, IBS_DEBUG and what begins with ibs_ come from lib.sh.
-# shellcheck disable=SC2154,SC2086
+# shellcheck disable=SC1091,SC2154,SC2086
 
+. /lab/ibs_speed.sh
+
+IBS_READER="--total-mib 48 --hot-mib 24 --thp never"
 # Slow down what the workload does by itself: a report asks for the place of each page.
-IBS_HOTSET="--total-mib 48 --hot-mib 24 --thp never --report-ms 60000"
+IBS_HOTSET="$IBS_READER --report-ms 60000"
 L3_MISSES=0x90000	# count operations, L3 misses only
 MAX_RATE=/proc/sys/kernel/perf_event_max_sample_rate
 
@@ -39,63 +42,26 @@ accepted()
 	check "$accepted_name" "$(got error)" -eq 0
 }
 
-# fresh FILE PID: a new final line of that workload: "accesses cpu_time_us".
-fresh()
-{
-	fresh_before=$(grep -c '^final' "$1")
-	kill -USR1 "$2"
-	wait_for 10 newer_final "$1" "$fresh_before" || give_up "the workload answers" "no report"
-	fresh_line=$(grep '^final' "$1" | tail -n 1)
-	echo "$(ibs_value "$fresh_line" accesses)" \
-		"$(cat "/proc/$2"/task/*/schedstat | awk '{ n += $1 } END { printf "%d", n / 1000 }')"
-}
-
-newer_final()
-{
-	[ "$(grep -c '^final' "$1")" -gt "$2" ]
-}
-
-# Speeds are reads for each second of the CPU that a workload got.
-measure_ratio()
-{
-	near=$(fresh /tmp/hot0.txt "$pid0") far=$(fresh /tmp/hot1.txt "$pid1")
-	sleep 6
-	near="$near $(fresh /tmp/hot0.txt "$pid0")" far="$far $(fresh /tmp/hot1.txt "$pid1")"
-	ratio=$(echo "$near $far" | awk '{
-		printf "%d", ($3 - $1) / ($4 - $2) / (($7 - $5) / ($8 - $6)) * 100 }')
-	note "window $window: near memory serves $ratio % of the reads that far memory does," \
-		"a modelled miss took $(ibs_value "$(cat $IBS_DEBUG/setup)" miss_cost) cycles"
-}
-
-# Both workloads take turns on one CPU, every few milliseconds, so whatever else the host
-# does slows both down alike and their ratio stays.
+# Far memory is slow, and nothing but the reads that the workload counts loads from it.
 speed_and_truth()
 {
 	truth=$(ibs_truth 1 user_loads)
-	for node in 0 1; do
-		rm -f /tmp/hot$node.txt
-		taskset -c 0 hotset $IBS_HOTSET --fill-node $node --report /tmp/hot$node.txt \
-			> "$OUT/hotset$node.txt" 2>&1 &
-		eval "pid$node=\$!"
-	done
-	for node in 0 1; do
-		wait_for 60 test -s /tmp/hot$node.txt || give_up "the workload starts" "no report"
-	done
-	sleep 2
-	# A window that the host disturbed is followed by another, at most two.
-	for window in 1 2 3; do
-		measure_ratio
-		[ "$ratio" -ge 250 ] && [ "$ratio" -le 400 ] && break
-	done
-	# Aimed at is 3. A host with other work has moved it between 2.3 and 3.7, so what is asked for is that far is clearly slower.
-	note "near memory is $((ratio / 100)).$((ratio % 100 / 10)) times as fast as far memory"
-	check "far memory is clearly slower" "$ratio" -ge 150
-	check "but not out of all proportion" "$ratio" -le 600
-	kill -TERM "$pid0" "$pid1"
-	wait "$pid0" "$pid1"
-	# nothing but the reads that the workload counts loads from far memory
+	start_reader near 0 $IBS_READER
+	start_reader far 1 $IBS_READER
+	run_reader near
+	run_reader far
+	sleep 1
+	turns speed 15 near far
+	ratio=$(ratios speed a | middle)
+	note "near memory is $((ratio / 100)).$((ratio % 100 / 10))$((ratio % 10)) times as fast as far memory:" \
+		"median of $(ratios speed a | wc -l) turns, x100 they were $(ratios speed a | spread);" \
+		"a modelled miss took $(ibs_value "$(cat $IBS_DEBUG/setup)" miss_cost) cycles"
+	check "near memory is 2.5 times as fast as far memory, or more" "$ratio" -ge 250
+	check "and not more than 4 times" "$ratio" -le 400
+	kill -TERM "$(reader_pid near)" "$(reader_pid far)"
+	wait "$(reader_pid near)" "$(reader_pid far)"
 	truth=$(($(ibs_truth 1 user_loads) - truth))
-	reads=$(ibs_value "$(tail -n 1 /tmp/hot1.txt)" accesses)
+	reads=$(ibs_value "$(tail -n 1 /tmp/reader-far.txt)" accesses)
 	note "$reads far reads, the truth has $truth"
 	# and it still read while it made its last report
 	check "the truth has all loads from the far node" "$truth" -ge "$reads"
