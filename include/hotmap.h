@@ -2,10 +2,12 @@
 /*
  * hotmap: the section map: by PFN, a record of each slow page that was sampled, and which page of which region it is.
  *
- *     top table     a pointer for each section of 2^46 bytes of physical space; reserved, taken page by page
- *     section       a memory block: a chunk word for each 2 MiB, bitmaps of chunks with something ready, time of last
- * use chunk         2 MiB: words of some of its pages with an index beside them (sparse), or all 512 words (dense) word
- * 64 bits: record and marks in the low half, back-reference in the high half, changed as one
+ *     top table   a pointer for each section of 2^46 bytes of physical space; reserved, taken page by page
+ *     section     a memory block: a chunk word for each 2 MiB, bitmaps of chunks with something ready, time of last use
+ *     chunk       2 MiB: words of some of its pages with an index beside them (sparse), or all 512 words (dense)
+ *     word        64 bits: record and marks in the low half, back-reference in the high half, changed as one. The
+ *                 compact layout has the same in 32 bits, with a table in the chunk for the regions that its words
+ *                 name (see hotmap_internal.h); outside of hotmap_*.c a word has 64 bits in both.
  *
  * Writers     of a word: any collector, the migrators of its node, the janitor; of structure: collectors (first sample
  *             of a page, under a lock of the section, one of 64), the janitor (the same lock)
@@ -14,11 +16,13 @@
  * Order       W1 acq_rel compare-and-swap of a word pairs with W2 acquire load: the region that a back-reference names
  *             was set up (K1 in regions.h) before the word; I1 release(index) pairs with I2 acquire(index): a found
  *             entry has its word; C1 release(chunk), S1 release(section) pair with C2, S2 acquire: what a pointer leads
- *             to is filled; M1 (mark: word, then chunk bit, then section bit, each acq_rel) pairs with M2 (scan:
- * section bit, then chunk bit, then word): a word that becomes ready behind a scan's back is marked after the scan has
- * cleared the marks, so the next one finds it Growth      a chunk that grows is copied: each old word gets
- * HOTMAP_FROZEN by an atomic or, which returns the value that is copied, so no update is lost; whoever meets a frozen
- * word waits for the section's lock and begins again at the section
+ *             to is filled; T1 release(n_slots) pairs with T2 acquire: a chunk's table is filled that far; M1 (mark:
+ *             word, then chunk bit, then section bit, each acq_rel) pairs with M2 (scan: section bit, then chunk bit,
+ *             then word): a word that becomes ready behind a scan's back is marked after the scan has cleared the
+ *             marks, so the next one finds it
+ * Growth      a chunk that grows is copied: each old word gets HOTMAP_FROZEN by an atomic or, which returns the value
+ *             that is copied, so no update is lost; whoever meets a frozen word waits for the section's lock and begins
+ *             again at the section
  *
  * What a record's time can't say (it wraps, see record.h) is kept beside it: HOTMAP_OLD is set by hotmap_sweep() on
  * what has passed half of the time field's range; a record with that mark that looks clearly younger than that has

@@ -15,20 +15,51 @@
 #define HOTMAP_USE_SHIFT   24 /* a section's time of last use is written once in 2^24 ns, 17 ms */
 #define HOTMAP_CHUNK_SHIFT (REGION_SHIFT - PAGE_SHIFT) /* PFN to chunk */
 #define HOTMAP_CHUNK_PAGES REGION_PAGES
+#define HOTMAP_PAGE_BITS   9              /* of a back-reference */
 #define HOTMAP_DENSE       ((uintptr_t)1) /* in a chunk word */
 
 /* Marks are kept apart for records that an observer has noted: it would walk over them in each pass. */
 enum hotmap_mark { MARK_NEW, MARK_NOTED, MARK_KINDS };
 
 /*
- * Sparse: @cap entries, @n of them in use (under the lock); index[i] is the page + 1 of words[i], 0: free. Entries are
- * found by hashing the page and looking on from there; they never move within a chunk. Dense: no index, words[page].
+ * Words are kept as they are in the precise layout: 64 bits, see hotmap.h. In the compact layout they are narrow, 32
+ * bits: record, marks, page, and in place of the region's slot the number of an entry in the chunk's own table of
+ * slots. That table only grows as long as the chunk lives, and an entry never changes: a narrow word means the same
+ * region for ever, and the record and its back-reference change together in one word as well. A full table is a reason
+ * to replace the chunk (by one with room for as many slots as its words name, and one more).
+ */
+#define HOTMAP_NARROW_MARKS_SHIFT 8 /* note, old; then frozen */
+#define HOTMAP_NARROW_NOTE        (UINT32_C(1) << 8)
+#define HOTMAP_NARROW_OLD         (UINT32_C(1) << 9)
+#define HOTMAP_NARROW_FROZEN      (UINT32_C(1) << 10)
+#define HOTMAP_NARROW_PAGE_SHIFT  11
+#define HOTMAP_NARROW_SLOT_SHIFT  20
+/* Twice as many as a chunk's words can name, so that there is always room for one more. */
+#define HOTMAP_NARROW_SLOTS_MAX 1024
+#define HOTMAP_NARROW_LOW       ((UINT32_C(1) << HOTMAP_NARROW_PAGE_SHIFT) - 1)
+
+_Static_assert(HOTMAP_OLD == HOTMAP_NOTE << 1 && HOTMAP_FROZEN == HOTMAP_NOTE << 3, "hotmap_wide() shifts them as one");
+
+/*
+ * Sparse: entries as many as its class says, @n of them in use (under the lock); index[i] is the page + 1 of word i, 0:
+ * free. Entries are found by hashing the page and looking on from there; they never move within a chunk. Dense: no
+ * index, the word of each page. Behind the words, where they are narrow: 2^slots_log region slots.
  */
 struct hotmap_chunk {
 	struct retire_node retired;
-	uint16_t cap, n;
+	uint8_t class, slots_log;
+	uint16_t n;
+	_Atomic uint16_t n_slots; /* T1 release pairs with T2 acquire: so many slots are filled */
 	_Atomic uint16_t index[]; /* I1, I2; then, aligned to 8, the words */
 };
+
+/* Classes of chunks by size, and how many entries each may use. */
+struct hotmap_class {
+	uint16_t cap, fill;
+};
+
+#define HOTMAP_CLASSES 8
+extern const struct hotmap_class hotmap_class[HOTMAP_CLASSES];
 
 struct hotmap_section {
 	struct retire_node retired;
@@ -42,6 +73,7 @@ struct hotmap {
 	struct tablemem *mem;
 	struct retire *retire;
 	enum record_layout layout;
+	unsigned int word_shift;    /* log2 of a word's bytes: 2 for narrow ones, else 3 */
 	unsigned int section_shift; /* PFN to section */
 	unsigned int chunks;        /* of a section */
 	unsigned int words;         /* of a section's bitmap of chunks */
@@ -81,9 +113,19 @@ static inline struct hotmap_chunk *hotmap_chunk_of(uint64_t chunk_word)
 	return (struct hotmap_chunk *)((uintptr_t)chunk_word & ~HOTMAP_DENSE);
 }
 
+static inline bool hotmap_is_narrow(const struct hotmap *map)
+{
+	return map->word_shift == 2;
+}
+
+static inline unsigned int hotmap_cap(const struct hotmap_chunk *chunk)
+{
+	return hotmap_class[chunk->class].cap;
+}
+
 static inline bool hotmap_is_dense(const struct hotmap_chunk *chunk)
 {
-	return chunk->cap == HOTMAP_CHUNK_PAGES;
+	return chunk->class == HOTMAP_CLASSES - 1;
 }
 
 static inline size_t hotmap_words_at(unsigned int cap)
@@ -95,9 +137,96 @@ static inline size_t hotmap_words_at(unsigned int cap)
 	return (at + 7) & ~(size_t)7;
 }
 
-static inline _Atomic uint64_t *hotmap_words(struct hotmap_chunk *chunk)
+/* Word @i of a chunk with @cap entries. */
+static inline void *hotmap_word(const struct hotmap *map, struct hotmap_chunk *chunk, unsigned int cap, unsigned int i)
 {
-	return (_Atomic uint64_t *)(void *)((char *)chunk + hotmap_words_at(chunk->cap));
+	return (char *)chunk + hotmap_words_at(cap) + ((size_t)i << map->word_shift);
+}
+
+/* The region slots of a chunk with narrow words. */
+static inline _Atomic uint32_t *hotmap_slots(struct hotmap_chunk *chunk, unsigned int cap)
+{
+	return (_Atomic uint32_t *)(void *)((char *)chunk + hotmap_words_at(cap) + cap * sizeof(uint32_t));
+}
+
+/*
+ * A word as it is stored ("raw"; a narrow one in the low half), and what may be done with it. Orders: W1 and W2 of
+ * hotmap.h, which hold for narrow words alike.
+ */
+static inline uint64_t hotmap_load(const struct hotmap *map, const void *at)
+{
+	if (hotmap_is_narrow(map))
+		return atomic_load_explicit((const _Atomic uint32_t *)at, memory_order_acquire); /* W2 */
+	return atomic_load_explicit((const _Atomic uint64_t *)at, memory_order_acquire);
+}
+
+static inline bool hotmap_cas(const struct hotmap *map, void *at, uint64_t *raw, uint64_t next)
+{
+	uint32_t narrow = (uint32_t)*raw;
+	bool done;
+
+	if (!hotmap_is_narrow(map))
+		return atomic_compare_exchange_strong_explicit((_Atomic uint64_t *)at, raw, next,
+							       memory_order_acq_rel, /* W1 */
+							       memory_order_acquire);
+	done = atomic_compare_exchange_strong_explicit((_Atomic uint32_t *)at, &narrow, (uint32_t)next,
+						       memory_order_acq_rel, /* W1 */
+						       memory_order_acquire);
+	*raw = narrow;
+	return done;
+}
+
+static inline uint64_t hotmap_frozen_bit(const struct hotmap *map)
+{
+	return hotmap_is_narrow(map) ? HOTMAP_NARROW_FROZEN : HOTMAP_FROZEN;
+}
+
+/* The word that @raw stands for, as the precise layout has it. */
+static inline uint64_t hotmap_wide(const struct hotmap *map, struct hotmap_chunk *chunk, unsigned int cap, uint64_t raw)
+{
+	uint64_t slot;
+
+	if (!hotmap_is_narrow(map) || raw == 0)
+		return raw;
+	/* Relaxed: filled before any word named it (W1, W2). */
+	slot = atomic_load_explicit(&hotmap_slots(chunk, cap)[raw >> HOTMAP_NARROW_SLOT_SHIFT], memory_order_relaxed);
+	return slot << (32 + HOTMAP_PAGE_BITS) | (raw >> HOTMAP_NARROW_PAGE_SHIFT & (HOTMAP_CHUNK_PAGES - 1)) << 32 |
+	       (raw >> HOTMAP_NARROW_MARKS_SHIFT & 3) * HOTMAP_NOTE | (raw & HOTMAP_NARROW_FROZEN ? HOTMAP_FROZEN : 0) |
+	       (raw & 0xff);
+}
+
+/* Record and marks of @word in place of those of @raw, which keeps its back-reference. */
+static inline uint64_t hotmap_raw_with(const struct hotmap *map, uint64_t raw, uint64_t word)
+{
+	if (!hotmap_is_narrow(map))
+		return (raw & ~(uint64_t)UINT32_MAX) | (uint32_t)word;
+	return (raw & ~(uint64_t)HOTMAP_NARROW_LOW) | (word & 0xff) |
+	       (word / HOTMAP_NOTE & 3) << HOTMAP_NARROW_MARKS_SHIFT;
+}
+
+/* @word as it is stored in @chunk. false: its table of slots lacks the region's. */
+static inline bool hotmap_raw(const struct hotmap *map, struct hotmap_chunk *chunk, unsigned int cap, uint64_t word,
+			      uint64_t *ret)
+{
+	uint32_t slot = hotmap_backref(word) >> HOTMAP_PAGE_BITS;
+	unsigned int n;
+
+	if (!hotmap_is_narrow(map)) {
+		*ret = word;
+		return true;
+	}
+	n = atomic_load_explicit(&chunk->n_slots, memory_order_acquire); /* T2 */
+	for (unsigned int k = 0; k < n; k++) {
+		if (atomic_load_explicit(&hotmap_slots(chunk, cap)[k], memory_order_relaxed) != slot)
+			continue;
+		*ret = hotmap_raw_with(map,
+				       (uint64_t)k << HOTMAP_NARROW_SLOT_SHIFT |
+					       (hotmap_backref(word) & (HOTMAP_CHUNK_PAGES - 1))
+						       << HOTMAP_NARROW_PAGE_SHIFT,
+				       word);
+		return true;
+	}
+	return false;
 }
 
 /* Page of entry @i, -1: the entry is free. */
@@ -113,28 +242,39 @@ static inline unsigned int hotmap_hash_page(unsigned int page, unsigned int cap)
 	return ((page * 0x9e37u & 0xffffu) * cap) >> 16;
 }
 
-/* The word of @page, or NULL. */
-static inline _Atomic uint64_t *hotmap_find(uint64_t chunk_word, unsigned int page)
+/* Where the word of a page is. */
+struct hotmap_spot {
+	struct hotmap_chunk *chunk;
+	unsigned int cap;
+	void *at; /* NULL: there is none */
+};
+
+static inline struct hotmap_spot hotmap_find(const struct hotmap *map, uint64_t chunk_word, unsigned int page)
 {
-	struct hotmap_chunk *chunk = hotmap_chunk_of(chunk_word);
+	struct hotmap_spot spot = { .chunk = hotmap_chunk_of(chunk_word), .cap = HOTMAP_CHUNK_PAGES };
 	unsigned int i;
 
-	if (chunk_word & HOTMAP_DENSE)
-		return (_Atomic uint64_t *)(void *)((char *)chunk + hotmap_words_at(HOTMAP_CHUNK_PAGES)) + page;
-	if (!chunk)
-		return NULL;
-	i = hotmap_hash_page(page, chunk->cap);
-	for (unsigned int n = 0; n < chunk->cap; n++) {
-		uint16_t index = atomic_load_explicit(&chunk->index[i], memory_order_acquire); /* I2 */
+	if (chunk_word & HOTMAP_DENSE) {
+		spot.at = hotmap_word(map, spot.chunk, HOTMAP_CHUNK_PAGES, page);
+		return spot;
+	}
+	if (!spot.chunk)
+		return spot;
+	spot.cap = hotmap_cap(spot.chunk);
+	i = hotmap_hash_page(page, spot.cap);
+	for (unsigned int n = 0; n < spot.cap; n++) {
+		uint16_t index = atomic_load_explicit(&spot.chunk->index[i], memory_order_acquire); /* I2 */
 
-		if (index == page + 1)
-			return hotmap_words(chunk) + i;
+		if (index == page + 1) {
+			spot.at = hotmap_word(map, spot.chunk, spot.cap, i);
+			return spot;
+		}
 		if (index == 0)
-			return NULL;
-		if (++i == chunk->cap)
+			return spot;
+		if (++i == spot.cap)
 			i = 0;
 	}
-	return NULL;
+	return spot;
 }
 
 static inline pthread_mutex_t *hotmap_lock_of(struct hotmap *map, uint64_t section_index)
@@ -148,13 +288,13 @@ void hotmap_mark(struct hotmap *map, struct hotmap_section *section, unsigned in
 /* true when a sweep has to set HOTMAP_OLD. */
 bool hotmap_gets_old(enum record_layout layout, uint64_t word, uint64_t now_ns);
 
-/* Classes of chunks by size, and how many entries each may use. */
+/* The smallest class that may have @entries. */
 unsigned int hotmap_class_for(unsigned int entries);
-unsigned int hotmap_class_of(const struct hotmap_chunk *chunk);
 
 /*
- * Replace @chunk by one for its records and, if @page is not below 0, a new entry with @word. @over: past the memory
- * bound. 0 or -ENOMEM (nothing changed). Under the section's lock.
+ * Replace @chunk by one for its records and, if @page is not below 0, a new entry with @word; with room for the region
+ * slot of @word, if that is not 0. @over: past the memory bound. 0 or -ENOMEM (nothing changed). Under the section's
+ * lock.
  */
 int hotmap_rebuild(struct hotmap *map, struct hotmap_section *section, unsigned int chunk, int page, uint64_t word,
 		   bool over);

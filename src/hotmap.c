@@ -5,33 +5,27 @@
 #include "hotmap_internal.h"
 
 /* Sizes that leave little of what malloc rounds up to; past seven eighths of the larger ones a search gets long. */
-static const struct {
-	uint16_t cap, fill;
-} class[] = { { 1, 1 },   { 4, 4 },     { 12, 12 },   { 28, 26 },
-	      { 60, 54 }, { 124, 110 }, { 252, 224 }, { HOTMAP_CHUNK_PAGES, HOTMAP_CHUNK_PAGES } };
+const struct hotmap_class hotmap_class[HOTMAP_CLASSES] = { { 1, 1 },     { 4, 4 },
+							   { 12, 12 },   { 28, 26 },
+							   { 60, 54 },   { 124, 110 },
+							   { 252, 224 }, { HOTMAP_CHUNK_PAGES, HOTMAP_CHUNK_PAGES } };
 
 unsigned int hotmap_class_for(unsigned int entries)
 {
 	unsigned int c = 0;
 
 	assert(entries <= HOTMAP_CHUNK_PAGES);
-	while (class[c].fill < entries)
+	while (hotmap_class[c].fill < entries)
 		c++;
 	return c;
 }
 
-unsigned int hotmap_class_of(const struct hotmap_chunk *chunk)
+static size_t chunk_bytes(const struct hotmap *map, unsigned int class, unsigned int slots_log)
 {
-	unsigned int c = 0;
+	unsigned int cap = hotmap_class[class].cap;
 
-	while (class[c].cap != chunk->cap)
-		c++;
-	return c;
-}
-
-static size_t chunk_bytes(unsigned int cap)
-{
-	return hotmap_words_at(cap) + cap * sizeof(uint64_t);
+	return hotmap_words_at(cap) + ((size_t)cap << map->word_shift) +
+	       (hotmap_is_narrow(map) ? sizeof(uint32_t) << slots_log : 0);
 }
 
 static size_t section_bytes(const struct hotmap *map)
@@ -42,8 +36,9 @@ static size_t section_bytes(const struct hotmap *map)
 static void free_chunk(void *ctx, struct retire_node *node)
 {
 	struct hotmap_chunk *chunk = (struct hotmap_chunk *)node;
+	struct hotmap *map = ctx;
 
-	tablemem_free(ctx, chunk, chunk_bytes(chunk->cap));
+	tablemem_free(map->mem, chunk, chunk_bytes(map, chunk->class, chunk->slots_log));
 }
 
 static void free_section(void *ctx, struct retire_node *node)
@@ -65,6 +60,7 @@ struct hotmap *hotmap_new(struct tablemem *mem, struct retire *retire, enum reco
 	map->mem = mem;
 	map->retire = retire;
 	map->layout = layout;
+	map->word_shift = layout == RECORD_COMPACT ? 2 : 3;
 	map->section_shift = bits - PAGE_SHIFT;
 	map->chunks = 1U << (bits - REGION_SHIFT);
 	map->words = (map->chunks + 63) / 64;
@@ -73,7 +69,7 @@ struct hotmap *hotmap_new(struct tablemem *mem, struct retire *retire, enum reco
 	map->ctx = ctx;
 	for (int i = 0; i < HOTMAP_LOCKS; i++)
 		pthread_mutex_init(&map->lock[i], NULL);
-	retire_handle(retire, RETIRE_CHUNK, free_chunk, mem);
+	retire_handle(retire, RETIRE_CHUNK, free_chunk, map);
 	retire_handle(retire, RETIRE_SECTION, free_section, map);
 	if (tablerange_init(mem, &map->top_range, map->sections_max * sizeof(*map->top)) < 0 ||
 	    tablerange_init(mem, &map->present_range, map->sections_max / 8) < 0 ||
@@ -103,7 +99,7 @@ void hotmap_free(struct hotmap *map)
 				atomic_load_explicit(hotmap_chunk_word(map, section, c), memory_order_relaxed);
 
 			if (chunk_word)
-				free_chunk(map->mem, &hotmap_chunk_of(chunk_word)->retired);
+				free_chunk(map, &hotmap_chunk_of(chunk_word)->retired);
 		}
 		if (section)
 			free_section(map, &section->retired);
@@ -146,21 +142,46 @@ static struct hotmap_section *get_section(struct hotmap *map, uint64_t index, ui
 	return section;
 }
 
-static void place(struct hotmap_chunk *chunk, unsigned int page, uint64_t word)
+/* Nobody sees the word yet, or nobody the entry: relaxed. A word carries its own order once it is updated. */
+static void store_raw(const struct hotmap *map, void *at, uint64_t raw)
 {
-	unsigned int i = hotmap_hash_page(page, chunk->cap);
+	if (hotmap_is_narrow(map))
+		atomic_store_explicit((_Atomic uint32_t *)at, (uint32_t)raw, memory_order_relaxed);
+	else
+		atomic_store_explicit((_Atomic uint64_t *)at, raw, memory_order_relaxed);
+}
+
+/* A new entry. Under the lock, or on a chunk that nobody else sees. */
+static void place(const struct hotmap *map, struct hotmap_chunk *chunk, unsigned int page, uint64_t raw)
+{
+	unsigned int cap = hotmap_cap(chunk), i = hotmap_hash_page(page, cap);
 
 	chunk->n++;
 	if (hotmap_is_dense(chunk)) {
-		/* Relaxed: a word carries its own order once it is updated; here nobody sees the chunk yet. */
-		atomic_store_explicit(&hotmap_words(chunk)[page], word, memory_order_relaxed);
+		store_raw(map, hotmap_word(map, chunk, cap, page), raw);
 		return;
 	}
 	while (atomic_load_explicit(&chunk->index[i], memory_order_relaxed) != 0)
-		if (++i == chunk->cap)
+		if (++i == cap)
 			i = 0;
-	atomic_store_explicit(&hotmap_words(chunk)[i], word, memory_order_relaxed);
+	store_raw(map, hotmap_word(map, chunk, cap, i), raw);
 	atomic_store_explicit(&chunk->index[i], (uint16_t)(page + 1), memory_order_release); /* I1 */
+}
+
+/* @word as @chunk stores it, with the region's slot put into its table if need be. false: that is full. As place(). */
+static bool make_raw(const struct hotmap *map, struct hotmap_chunk *chunk, uint64_t word, uint64_t *ret)
+{
+	unsigned int cap = hotmap_cap(chunk), n;
+
+	if (hotmap_raw(map, chunk, cap, word, ret))
+		return true;
+	n = atomic_load_explicit(&chunk->n_slots, memory_order_relaxed);
+	if (n >> chunk->slots_log)
+		return false;
+	atomic_store_explicit(&hotmap_slots(chunk, cap)[n], hotmap_backref(word) >> HOTMAP_PAGE_BITS,
+			      memory_order_relaxed);
+	atomic_store_explicit(&chunk->n_slots, (uint16_t)(n + 1), memory_order_release); /* T1 */
+	return hotmap_raw(map, chunk, cap, word, ret);
 }
 
 static void publish_chunk(struct hotmap *map, struct hotmap_section *section, unsigned int chunk,
@@ -171,42 +192,80 @@ static void publish_chunk(struct hotmap *map, struct hotmap_section *section, un
 	atomic_store_explicit(hotmap_chunk_word(map, section, chunk), word, memory_order_release); /* C1 */
 }
 
-static struct hotmap_chunk *new_chunk(struct hotmap *map, unsigned int c, bool over)
+/* @slots: of regions, 0..HOTMAP_NARROW_SLOTS_MAX. */
+static struct hotmap_chunk *new_chunk(struct hotmap *map, unsigned int class, unsigned int slots, bool over)
 {
-	size_t bytes = chunk_bytes(class[c].cap);
+	unsigned int slots_log = slots > 1 ? 32 - (unsigned int)__builtin_clz(slots - 1) : 0;
+	size_t bytes = chunk_bytes(map, class, slots_log);
 	struct hotmap_chunk *chunk = over ? tablemem_alloc_over(map->mem, bytes) : tablemem_alloc(map->mem, bytes);
 
-	if (chunk)
-		chunk->cap = class[c].cap;
+	if (chunk) {
+		chunk->class = (uint8_t) class;
+		chunk->slots_log = (uint8_t)slots_log;
+	}
 	return chunk;
 }
 
-static unsigned int count_records(struct hotmap_chunk *chunk)
+/* How many records, and region slots that they name. */
+static unsigned int count_records(const struct hotmap *map, struct hotmap_chunk *chunk, unsigned int *ret_slots)
 {
-	unsigned int n = 0;
+	unsigned int cap = hotmap_cap(chunk), n = 0;
+	uint64_t named[HOTMAP_NARROW_SLOTS_MAX / 64] = { 0 };
 
-	for (unsigned int i = 0; i < chunk->cap; i++)
-		n += atomic_load_explicit(&hotmap_words(chunk)[i], memory_order_relaxed) != 0;
+	*ret_slots = 0;
+	for (unsigned int i = 0; i < cap; i++) {
+		uint64_t raw = hotmap_load(map, hotmap_word(map, chunk, cap, i));
+
+		n += raw != 0;
+		if (raw && hotmap_is_narrow(map))
+			named[raw >> HOTMAP_NARROW_SLOT_SHIFT >> 6] |= UINT64_C(1)
+								       << (raw >> HOTMAP_NARROW_SLOT_SHIFT & 63);
+	}
+	for (unsigned int i = 0; i < HOTMAP_NARROW_SLOTS_MAX / 64; i++)
+		*ret_slots += (unsigned int)__builtin_popcountll(named[i]);
 	return n;
 }
 
-/* Freeze each word of @old and copy what is a record to @next. false: more than expected, @old is as before. */
-static bool move_records(struct hotmap_chunk *old, struct hotmap_chunk *next, unsigned int max)
+/* acq_rel: the value is the last there is (W2), and later updates meet the mark (W1). */
+static uint64_t freeze(const struct hotmap *map, void *at)
 {
-	for (unsigned int i = 0; i < old->cap; i++) {
-		/* acq_rel: the value is the last there is (W2), and later updates meet the mark (W1). */
-		uint64_t word = atomic_fetch_or_explicit(&hotmap_words(old)[i], HOTMAP_FROZEN, memory_order_acq_rel);
+	if (hotmap_is_narrow(map))
+		return atomic_fetch_or_explicit((_Atomic uint32_t *)at, HOTMAP_NARROW_FROZEN, memory_order_acq_rel);
+	return atomic_fetch_or_explicit((_Atomic uint64_t *)at, HOTMAP_FROZEN, memory_order_acq_rel);
+}
 
-		if (!word)
+static void thaw(const struct hotmap *map, void *at)
+{
+	if (hotmap_is_narrow(map))
+		atomic_fetch_and_explicit((_Atomic uint32_t *)at, ~HOTMAP_NARROW_FROZEN, memory_order_release);
+	else
+		atomic_fetch_and_explicit((_Atomic uint64_t *)at, ~HOTMAP_FROZEN, memory_order_release);
+}
+
+/* Freeze each word of @old and copy what is a record to @next. false: more than expected, @old is as before. */
+static bool move_records(const struct hotmap *map, struct hotmap_chunk *old, struct hotmap_chunk *next,
+			 unsigned int max)
+{
+	unsigned int cap = hotmap_cap(old);
+
+	for (unsigned int i = 0; i < cap; i++) {
+		uint64_t raw = freeze(map, hotmap_word(map, old, cap, i));
+
+		if (!raw)
 			continue;
-		if (next->n == max) {
+		if (next->n == max || !make_raw(map, next, hotmap_wide(map, old, cap, raw), &raw)) {
 			for (unsigned int j = 0; j <= i; j++)
-				atomic_fetch_and_explicit(&hotmap_words(old)[j], ~HOTMAP_FROZEN, memory_order_release);
+				thaw(map, hotmap_word(map, old, cap, j));
 			return false;
 		}
-		place(next, (unsigned int)hotmap_page_of(old, i), word);
+		place(map, next, (unsigned int)hotmap_page_of(old, i), raw);
 	}
 	return true;
+}
+
+static unsigned int at_most(unsigned int n, unsigned int max)
+{
+	return n < max ? n : max;
 }
 
 int hotmap_rebuild(struct hotmap *map, struct hotmap_section *section, unsigned int chunk, int page, uint64_t word,
@@ -214,27 +273,31 @@ int hotmap_rebuild(struct hotmap *map, struct hotmap_section *section, unsigned 
 {
 	struct hotmap_chunk *old =
 		hotmap_chunk_of(atomic_load_explicit(hotmap_chunk_word(map, section, chunk), memory_order_relaxed));
-	unsigned int more = page >= 0, entries = count_records(old) + more;
+	unsigned int more = page >= 0, slots, entries = count_records(map, old, &slots) + more;
+	uint64_t raw;
 
 	/* A quarter on top: without it, a chunk would be copied for each page that comes. */
-	entries += entries / 4;
-	if (entries > HOTMAP_CHUNK_PAGES)
-		entries = HOTMAP_CHUNK_PAGES;
+	entries = at_most(entries + entries / 4, HOTMAP_CHUNK_PAGES);
+	slots += word != 0;
 	for (;;) {
-		struct hotmap_chunk *next = new_chunk(map, hotmap_class_for(entries), over);
+		struct hotmap_chunk *next = new_chunk(map, hotmap_class_for(entries), slots, over);
 
 		if (!next)
 			return -ENOMEM;
-		if (move_records(old, next, next->cap - more)) {
+		/* The new one's slot first: then what doesn't fit shows before anything is published. */
+		if ((!word || make_raw(map, next, word, &raw)) &&
+		    move_records(map, old, next, hotmap_cap(next) - more)) {
 			if (page >= 0)
-				place(next, (unsigned int)page, word);
+				place(map, next, (unsigned int)page, raw);
 			publish_chunk(map, section, chunk, next);
 			retire_push(map->retire, RETIRE_CHUNK, &old->retired);
 			return 0;
 		}
 		/* Entries without a record got one while we counted: take the size that can't be too small. */
-		free_chunk(map->mem, &next->retired);
+		free_chunk(map, &next->retired);
 		entries = old->n + more;
+		slots = at_most(atomic_load_explicit(&old->n_slots, memory_order_relaxed) + 1U,
+				HOTMAP_NARROW_SLOTS_MAX);
 	}
 }
 
@@ -253,7 +316,8 @@ static void use_section(struct hotmap_section *section, uint64_t now_ns)
 }
 
 /*
- * The first sample of a page: an entry with @word. 1: made, in the section @ret; 0: meanwhile there is one; -ENOMEM.
+ * The first sample of a page, or one for a region that the chunk doesn't know yet: an entry with @word. 1: made, in the
+ * section @ret; 0: there is an entry, and the chunk can name the region now; -ENOMEM.
  */
 static int insert(struct hotmap *map, uint64_t pfn, uint64_t word, uint64_t now_ns, struct hotmap_section **ret)
 {
@@ -262,7 +326,7 @@ static int insert(struct hotmap *map, uint64_t pfn, uint64_t word, uint64_t now_
 	unsigned int page = (unsigned int)pfn & (HOTMAP_CHUNK_PAGES - 1);
 	struct hotmap_section *section;
 	struct hotmap_chunk *chunk;
-	uint64_t chunk_word;
+	uint64_t chunk_word, raw;
 	int r = -ENOMEM;
 
 	pthread_mutex_lock(hotmap_lock_of(map, index));
@@ -273,21 +337,20 @@ static int insert(struct hotmap *map, uint64_t pfn, uint64_t word, uint64_t now_
 	*ret = section;
 	use_section(section, now_ns);
 	chunk_word = atomic_load_explicit(hotmap_chunk_word(map, section, chunk_nr), memory_order_relaxed);
-	if (hotmap_find(chunk_word, page)) {
-		r = 0;
-		goto out;
-	}
 	chunk = hotmap_chunk_of(chunk_word);
 	if (!chunk) {
-		chunk = new_chunk(map, 0, false);
+		chunk = new_chunk(map, 0, 1, false);
 		if (!chunk)
 			goto out;
-		place(chunk, page, word);
+		make_raw(map, chunk, word, &raw);
+		place(map, chunk, page, raw);
 		publish_chunk(map, section, chunk_nr, chunk);
 		atomic_fetch_add_explicit(&map->n_chunks, 1, memory_order_relaxed);
 		r = 1;
-	} else if (chunk->n < class[hotmap_class_of(chunk)].fill) {
-		place(chunk, page, word);
+	} else if (hotmap_find(map, chunk_word, page).at) {
+		r = make_raw(map, chunk, word, &raw) ? 0 : hotmap_rebuild(map, section, chunk_nr, -1, word, false);
+	} else if (chunk->n < hotmap_class[chunk->class].fill && make_raw(map, chunk, word, &raw)) {
+		place(map, chunk, page, raw);
 		r = 1;
 	} else if (hotmap_rebuild(map, section, chunk_nr, (int)page, word, false) == 0) {
 		r = 1;
@@ -388,10 +451,49 @@ void hotmap_prefetch(const struct hotmap *map, uint64_t pfn, unsigned int step)
 	}
 	chunk_word = atomic_load_explicit(at, memory_order_acquire); /* C2 */
 	if (chunk_word & HOTMAP_DENSE)
-		__builtin_prefetch((const void *)hotmap_find(chunk_word, (unsigned int)pfn & (HOTMAP_CHUNK_PAGES - 1)),
-				   1);
+		__builtin_prefetch(hotmap_find(map, chunk_word, (unsigned int)pfn & (HOTMAP_CHUNK_PAGES - 1)).at, 1);
 	else if (chunk_word)
 		__builtin_prefetch(hotmap_chunk_of(chunk_word), 1);
+}
+
+static struct hotmap_spot look_up(const struct hotmap *map, struct hotmap_section *section, unsigned int chunk,
+				  unsigned int page)
+{
+	if (!section)
+		return (struct hotmap_spot){ 0 };
+	return hotmap_find(map,
+			   atomic_load_explicit(hotmap_chunk_word(map, section, chunk), memory_order_acquire), /* C2 */
+			   page);
+}
+
+/* Who froze a word holds the lock until the new chunk is there. */
+static void wait_for_chunk(struct hotmap *map, uint64_t section_index)
+{
+	pthread_mutex_lock(hotmap_lock_of(map, section_index));
+	pthread_mutex_unlock(hotmap_lock_of(map, section_index));
+}
+
+/*
+ * Account the access in a word that is there and was @raw. 1; 0: it is frozen; -ENOENT: the chunk's table lacks the
+ * slot of the region in *@ret_next.
+ */
+static int swap_word(struct hotmap *map, const struct hotmap_spot *spot, uint64_t *raw,
+		     const struct hotmap_access *access, uint64_t last_ns, uint64_t *ret_old, uint64_t *ret_next,
+		     bool *ret_ready)
+{
+	uint64_t next_raw;
+
+	do {
+		if (*raw & hotmap_frozen_bit(map))
+			return 0;
+		*ret_old = hotmap_wide(map, spot->chunk, spot->cap, *raw);
+		*ret_next = touched_word(map, access, *ret_old, last_ns, ret_ready);
+		if (*raw && hotmap_backref(*ret_next) == hotmap_backref(*ret_old))
+			next_raw = hotmap_raw_with(map, *raw, *ret_next);
+		else if (!hotmap_raw(map, spot->chunk, spot->cap, *ret_next, &next_raw))
+			return -ENOENT;
+	} while (!hotmap_cas(map, spot->at, raw, next_raw));
+	return 1;
 }
 
 enum hotmap_result hotmap_touch(struct hotmap *map, uint64_t pfn, const struct hotmap_access *access, bool *ret_new)
@@ -400,19 +502,17 @@ enum hotmap_result hotmap_touch(struct hotmap *map, uint64_t pfn, const struct h
 	unsigned int chunk = (unsigned int)(pfn >> HOTMAP_CHUNK_SHIFT) & (map->chunks - 1);
 	unsigned int page = (unsigned int)pfn & (HOTMAP_CHUNK_PAGES - 1);
 	struct hotmap_section *section;
-	_Atomic uint64_t *word;
+	struct hotmap_spot spot;
 	bool ready = false;
+	uint64_t raw;
 	int r;
 
 	if (index >= map->sections_max)
 		return HOTMAP_NO_MEMORY;
 	for (;;) {
 		section = hotmap_section_at(map, index);
-		word = section ? hotmap_find(atomic_load_explicit(hotmap_chunk_word(map, section, chunk),
-								  memory_order_acquire), /* C2 */
-					     page)
-			       : NULL;
-		if (!word) {
+		spot = look_up(map, section, chunk, page);
+		if (!spot.at) {
 			old = 0;
 			next = touched_word(map, access, 0, 0, &ready);
 			r = insert(map, pfn, next, access->now_ns, &section);
@@ -424,18 +524,14 @@ enum hotmap_result hotmap_touch(struct hotmap *map, uint64_t pfn, const struct h
 		}
 		last_ns = atomic_load_explicit(&section->last_ns, memory_order_relaxed);
 		use_section(section, access->now_ns);
-		old = atomic_load_explicit(word, memory_order_acquire); /* W2 */
-		do {
-			if (old & HOTMAP_FROZEN)
-				break;
-			next = touched_word(map, access, old, last_ns, &ready);
-		} while (!atomic_compare_exchange_weak_explicit(word, &old, next, memory_order_acq_rel, /* W1 */
-								memory_order_acquire));
-		if (!(old & HOTMAP_FROZEN))
+		raw = hotmap_load(map, spot.at);
+		r = swap_word(map, &spot, &raw, access, last_ns, &old, &next, &ready);
+		if (r > 0)
 			break;
-		/* Who froze it holds the lock until the new chunk is there. */
-		pthread_mutex_lock(hotmap_lock_of(map, index));
-		pthread_mutex_unlock(hotmap_lock_of(map, index));
+		if (r == 0)
+			wait_for_chunk(map, index);
+		else if (insert(map, pfn, next, access->now_ns, &section) < 0)
+			return HOTMAP_NO_MEMORY;
 	}
 	if (ready)
 		hotmap_mark(map, section, chunk, next & HOTMAP_NOTE ? MARK_NOTED : MARK_NEW);
@@ -445,22 +541,20 @@ enum hotmap_result hotmap_touch(struct hotmap *map, uint64_t pfn, const struct h
 
 bool hotmap_put(struct hotmap *map, uint64_t pfn, uint64_t word, uint64_t now_ns)
 {
-	uint64_t index = pfn >> map->section_shift, old;
+	uint64_t index = pfn >> map->section_shift, old, raw;
 	unsigned int chunk = (unsigned int)(pfn >> HOTMAP_CHUNK_SHIFT) & (map->chunks - 1);
 	unsigned int page = (unsigned int)pfn & (HOTMAP_CHUNK_PAGES - 1);
 	struct hotmap_section *section;
-	_Atomic uint64_t *at;
+	struct hotmap_spot spot;
 	int r;
 
 	if (index >= map->sections_max)
 		return false;
 	for (;;) {
 		section = hotmap_section_at(map, index);
-		at = section ? hotmap_find(atomic_load_explicit(hotmap_chunk_word(map, section, chunk),
-								memory_order_acquire), /* C2 */
-					   page)
-			     : NULL;
-		if (!at) {
+		spot = look_up(map, section, chunk, page);
+		old = spot.at ? hotmap_load(map, spot.at) : 0;
+		if (old == 0 && (!spot.at || !hotmap_raw(map, spot.chunk, spot.cap, word, &raw))) {
 			r = insert(map, pfn, word, now_ns, &section);
 			if (r < 0)
 				return false;
@@ -468,14 +562,11 @@ bool hotmap_put(struct hotmap *map, uint64_t pfn, uint64_t word, uint64_t now_ns
 				break;
 			continue;
 		}
-		old = 0;
-		if (atomic_compare_exchange_strong_explicit(at, &old, word, memory_order_acq_rel, /* W1 */
-							    memory_order_acquire))
+		if (old == 0 && hotmap_cas(map, spot.at, &old, raw))
 			break;
-		if (!(old & HOTMAP_FROZEN))
+		if (!(old & hotmap_frozen_bit(map)))
 			return false;
-		pthread_mutex_lock(hotmap_lock_of(map, index));
-		pthread_mutex_unlock(hotmap_lock_of(map, index));
+		wait_for_chunk(map, index);
 	}
 	if (record_ready(map->layout, hotmap_record(word)))
 		hotmap_mark(map, section, chunk, word & HOTMAP_NOTE ? MARK_NOTED : MARK_NEW);
@@ -487,13 +578,11 @@ uint64_t hotmap_peek(const struct hotmap *map, uint64_t pfn)
 	uint64_t index = pfn >> map->section_shift;
 	unsigned int chunk = (unsigned int)(pfn >> HOTMAP_CHUNK_SHIFT) & (map->chunks - 1);
 	struct hotmap_section *section = index < map->sections_max ? hotmap_section_at(map, index) : NULL;
-	_Atomic uint64_t *word = NULL;
+	struct hotmap_spot spot = look_up(map, section, chunk, (unsigned int)pfn & (HOTMAP_CHUNK_PAGES - 1));
 
-	if (section)
-		word = hotmap_find(atomic_load_explicit(hotmap_chunk_word(map, section, chunk),
-							memory_order_acquire), /* C2 */
-				   (unsigned int)pfn & (HOTMAP_CHUNK_PAGES - 1));
-	return word ? atomic_load_explicit(word, memory_order_acquire) & ~HOTMAP_FROZEN : 0; /* W2 */
+	if (!spot.at)
+		return 0;
+	return hotmap_wide(map, spot.chunk, spot.cap, hotmap_load(map, spot.at) & ~hotmap_frozen_bit(map));
 }
 
 size_t hotmap_sections(const struct hotmap *map)

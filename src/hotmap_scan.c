@@ -24,13 +24,15 @@ static void keep_word(struct rest *rest, uint64_t word)
 	rest->keep[word & HOTMAP_NOTE ? MARK_NOTED : MARK_NEW] = true;
 }
 
-static void visit_word(struct walk *walk, _Atomic uint64_t *at, uint64_t pfn, bool mixed, struct rest *rest)
+static void visit_word(struct walk *walk, const struct hotmap_spot *spot, uint64_t pfn, bool mixed, struct rest *rest)
 {
 	const struct hotmap_scan *scan = walk->scan;
-	const enum record_layout layout = walk->map->layout;
-	uint64_t word = atomic_load_explicit(at, memory_order_acquire), next; /* W2 */
+	const struct hotmap *map = walk->map;
+	const enum record_layout layout = map->layout;
+	uint64_t raw = hotmap_load(map, spot->at);
 
 	for (;;) {
+		uint64_t word = hotmap_wide(map, spot->chunk, spot->cap, raw), next;
 		enum hotmap_verdict verdict;
 
 		if (word & HOTMAP_FROZEN) {
@@ -56,10 +58,9 @@ static void visit_word(struct walk *walk, _Atomic uint64_t *at, uint64_t pfn, bo
 			return;
 		}
 		next = verdict == HOTMAP_NOTED
-			       ? (word & ~(uint64_t)UINT32_MAX) | record_unready(layout, (uint32_t)word) | HOTMAP_NOTE
+			       ? hotmap_raw_with(map, raw, record_unready(layout, (uint32_t)word) | HOTMAP_NOTE)
 			       : 0;
-		if (atomic_compare_exchange_strong_explicit(at, &word, next, memory_order_acq_rel, /* W1 */
-							    memory_order_acquire)) {
+		if (hotmap_cas(map, spot->at, &raw, next)) {
 			walk->ret->cleared += next == 0;
 			scan->done(scan->ctx, pfn, word, verdict);
 			return;
@@ -74,7 +75,7 @@ static bool visit_chunk(struct walk *walk, struct hotmap_section *section, unsig
 	bool first_is_ours = topology_pfn_node(scan->topology, pfn) == scan->nid;
 	bool last_is_ours = topology_pfn_node(scan->topology, pfn + HOTMAP_CHUNK_PAGES - 1) == scan->nid;
 	struct rest rest = { 0 };
-	struct hotmap_chunk *chunk;
+	struct hotmap_spot spot;
 
 	/* Another node's part of the section: its marks stay for its own migrator. */
 	if (!first_is_ours && !last_is_ours)
@@ -82,14 +83,15 @@ static bool visit_chunk(struct walk *walk, struct hotmap_section *section, unsig
 	for (unsigned int kind = 0; kind < walk->kinds; kind++)
 		atomic_fetch_and_explicit(&hotmap_marks(walk->map, section, kind)[nr / 64], ~(UINT64_C(1) << (nr % 64)),
 					  memory_order_acq_rel); /* M2 */
-	chunk = hotmap_chunk_of(
+	spot.chunk = hotmap_chunk_of(
 		atomic_load_explicit(hotmap_chunk_word(walk->map, section, nr), memory_order_acquire)); /* C2 */
-	for (unsigned int i = 0; chunk && i < chunk->cap && !rest.stop; i++) {
-		int page = hotmap_page_of(chunk, i);
+	spot.cap = spot.chunk ? hotmap_cap(spot.chunk) : 0;
+	for (unsigned int i = 0; i < spot.cap && !rest.stop; i++) {
+		int page = hotmap_page_of(spot.chunk, i);
 
+		spot.at = hotmap_word(walk->map, spot.chunk, spot.cap, i);
 		if (page >= 0)
-			visit_word(walk, &hotmap_words(chunk)[i], pfn + (unsigned int)page,
-				   !first_is_ours || !last_is_ours, &rest);
+			visit_word(walk, &spot, pfn + (unsigned int)page, !first_is_ours || !last_is_ours, &rest);
 	}
 	/* Of what lies behind the stop, nothing was looked at. */
 	for (unsigned int kind = 0; kind < walk->kinds; kind++)

@@ -26,18 +26,17 @@ static uint64_t aged_word(const struct pass *pass, uint64_t word, unsigned int *
 /* Returns how many records stay. Nothing is frozen here: that is done under the lock that we have. */
 static unsigned int sweep_words(struct pass *pass, struct hotmap_chunk *chunk)
 {
-	_Atomic uint64_t *words = hotmap_words(chunk);
-	unsigned int n = 0, cause = 0;
+	const struct hotmap *map = pass->map;
+	unsigned int cap = hotmap_cap(chunk), n = 0, cause = 0;
 
-	for (unsigned int i = 0; i < chunk->cap; i++) {
-		uint64_t word = atomic_load_explicit(&words[i], memory_order_acquire), next; /* W2 */
+	for (unsigned int i = 0; i < cap; i++) {
+		void *at = hotmap_word(map, chunk, cap, i);
+		uint64_t raw = hotmap_load(map, at), word, next;
 
 		do {
+			word = hotmap_wide(map, chunk, cap, raw);
 			next = word ? aged_word(pass, word, &cause) : 0;
-			if (next == word)
-				break;
-		} while (!atomic_compare_exchange_weak_explicit(&words[i], &word, next, memory_order_acq_rel, /* W1 */
-								memory_order_acquire));
+		} while (next != word && !hotmap_cas(map, at, &raw, next ? hotmap_raw_with(map, raw, next) : 0));
 		if (word && !next)
 			pass->ret->cleared[cause]++;
 		n += next != 0;
@@ -46,18 +45,20 @@ static unsigned int sweep_words(struct pass *pass, struct hotmap_chunk *chunk)
 }
 
 /* Freeze a chunk that has no record. false: it got one. */
-static bool freeze_empty(struct hotmap_chunk *chunk)
+static bool freeze_empty(const struct hotmap *map, struct hotmap_chunk *chunk)
 {
-	_Atomic uint64_t *words = hotmap_words(chunk);
+	unsigned int cap = hotmap_cap(chunk);
+	uint64_t raw;
 
-	for (unsigned int i = 0; i < chunk->cap; i++) {
-		uint64_t word = 0;
-
-		if (atomic_compare_exchange_strong_explicit(&words[i], &word, HOTMAP_FROZEN, memory_order_acq_rel,
-							    memory_order_acquire))
+	for (unsigned int i = 0; i < cap; i++) {
+		raw = 0;
+		if (hotmap_cas(map, hotmap_word(map, chunk, cap, i), &raw, hotmap_frozen_bit(map)))
 			continue;
-		while (i-- > 0)
-			atomic_store_explicit(&words[i], 0, memory_order_release);
+		while (i-- > 0) {
+			/* Nobody else changes a frozen word. */
+			raw = hotmap_frozen_bit(map);
+			hotmap_cas(map, hotmap_word(map, chunk, cap, i), &raw, 0);
+		}
 		return false;
 	}
 	return true;
@@ -70,7 +71,7 @@ static void sweep_chunk(struct pass *pass, struct hotmap_section *section, unsig
 	struct hotmap_chunk *chunk = hotmap_chunk_of(atomic_load_explicit(chunk_word, memory_order_relaxed));
 	unsigned int n = sweep_words(pass, chunk);
 
-	if (n == 0 && freeze_empty(chunk)) {
+	if (n == 0 && freeze_empty(map, chunk)) {
 		atomic_store_explicit(chunk_word, 0, memory_order_release); /* C1 */
 		for (unsigned int kind = 0; kind < MARK_KINDS; kind++)
 			atomic_fetch_and_explicit(&hotmap_marks(map, section, kind)[nr / 64],
@@ -79,7 +80,7 @@ static void sweep_chunk(struct pass *pass, struct hotmap_section *section, unsig
 		retire_push(map->retire, RETIRE_CHUNK, &chunk->retired);
 	} else if (n > 0 &&
 		   hotmap_class_for(n + n / 4 < HOTMAP_CHUNK_PAGES ? n + n / 4 : HOTMAP_CHUNK_PAGES) + SHRINK_CLASSES <=
-			   hotmap_class_of(chunk)) {
+			   chunk->class) {
 		/* Without memory for the smaller one, the larger one stays. */
 		(void)hotmap_rebuild(map, section, nr, -1, 0, true);
 	}

@@ -8,6 +8,7 @@
 #include "harness.h"
 #include "hotmap.h"
 #include "rcu.h"
+#include "regions.h"
 #include "retire.h"
 #include "sample.h"
 #include "tablemem.h"
@@ -173,6 +174,12 @@ static void put_fills_gaps_only(void)
 	rig_free(rig);
 }
 
+static uint32_t region_of(unsigned int page, unsigned int round)
+{
+	/* The same cause for the same page. */
+	return REGION_BACKREF(page * 4000 + round, page);
+}
+
 static unsigned int cause_by_owner(void *ctx, uint32_t backref)
 {
 	(void)ctx;
@@ -200,10 +207,14 @@ static void a_sweep_counts_by_cause(void)
 	rig_free(rig);
 }
 
-/* Any subset of the pages of a chunk, in any order, is found again, through all sizes of chunks and back. */
-static void pages_are_found_again(void)
+/*
+ * Any subset of the pages of a chunk, in any order, is found again, through all sizes of chunks and back. Each page is
+ * of a region of its own, so the table of a compact chunk grows as well.
+ */
+static void find_again(enum record_layout layout)
 {
-	struct rig *rig = rig_new(RECORD_PRECISE);
+	const unsigned int max = layout == RECORD_COMPACT ? 3 : 7;
+	struct rig *rig = rig_new(layout);
 	uint64_t seed = 3;
 	unsigned int wrong = 0;
 
@@ -217,15 +228,14 @@ static void pages_are_found_again(void)
 			seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
 			page = (unsigned int)(seed >> 40) % 512;
 			in[page]++;
-			touch(rig, 512 + page, page, START);
+			touch(rig, 512 + page, region_of(page, round), START);
 		}
 		for (unsigned int page = 0; page < 512; page++) {
 			uint64_t word = hotmap_peek(rig->map, 512 + page);
 
 			wrong += (word != 0) != (in[page] != 0);
-			wrong += word && hotmap_backref(word) != page;
-			wrong += word &&
-				 record_freq(RECORD_PRECISE, hotmap_record(word)) != (in[page] < 7 ? in[page] : 7);
+			wrong += word && hotmap_backref(word) != region_of(page, round);
+			wrong += word && record_freq(layout, hotmap_record(word)) != (in[page] < max ? in[page] : max);
 		}
 		wrong += hotmap_peek(rig->map, 511) != 0 || hotmap_peek(rig->map, 1024) != 0;
 		/* Thinned out, it shrinks and is still right; then all goes. */
@@ -237,6 +247,57 @@ static void pages_are_found_again(void)
 	}
 	CU_ASSERT_EQUAL(wrong, 0);
 	CU_ASSERT_EQUAL(hotmap_chunks(rig->map), 0);
+	rig_free(rig);
+}
+
+static void pages_are_found_again(void)
+{
+	find_again(RECORD_PRECISE);
+	find_again(RECORD_COMPACT);
+}
+
+/* Many regions come and go on the pages of one compact chunk: it names those that are there, and takes no more room. */
+static void a_chunk_names_its_regions(void)
+{
+	struct rig *rig = rig_new(RECORD_COMPACT);
+	uint64_t most_bytes = 0;
+	unsigned int wrong = 0;
+
+	for (uint32_t page = 0; page < 512; page++)
+		touch(rig, page, REGION_BACKREF(page * 16000, page), START);
+	for (uint32_t i = 0; i < 3000; i++) {
+		uint32_t page = i * 7 % 512;
+
+		/* Its region is gone, and another one's sample comes. */
+		rig->dead_backref = hotmap_backref(hotmap_peek(rig->map, page));
+		wrong += touch(rig, page, REGION_BACKREF(i + 1, 511 - page), START) == HOTMAP_NO_MEMORY;
+		wrong += hotmap_backref(hotmap_peek(rig->map, page)) != REGION_BACKREF(i + 1, 511 - page);
+		wrong += record_freq(RECORD_COMPACT, hotmap_record(hotmap_peek(rig->map, page))) != (i < 512 ? 2 : 3);
+		retire_free(&rig->retire, retire_take(&rig->retire));
+		if (tablemem_bytes(&rig->mem) > most_bytes) {
+			most_bytes = tablemem_bytes(&rig->mem);
+			CU_ASSERT(i < 1024);
+		}
+	}
+	CU_ASSERT_EQUAL(wrong, 0);
+	CU_ASSERT_EQUAL(hotmap_chunks(rig->map), 1);
+	rig_free(rig);
+}
+
+/* Where the table can't grow, the sample is lost and the record stays. */
+static void a_table_that_cannot_grow(void)
+{
+	struct rig *rig = rig_new(RECORD_COMPACT);
+
+	touch(rig, 3, REGION_BACKREF(1, 3), START);
+	rig->mem.max_bytes = 0;
+	rig->dead_backref = REGION_BACKREF(1, 3);
+	CU_ASSERT_EQUAL(touch(rig, 3, REGION_BACKREF(2, 3), START), HOTMAP_NO_MEMORY);
+	CU_ASSERT_EQUAL(hotmap_backref(hotmap_peek(rig->map, 3)), REGION_BACKREF(1, 3));
+	CU_ASSERT_EQUAL(record_freq(RECORD_COMPACT, hotmap_record(hotmap_peek(rig->map, 3))), 1);
+	rig->mem.max_bytes = 1ULL << 32;
+	CU_ASSERT_EQUAL(touch(rig, 3, REGION_BACKREF(2, 3), START), HOTMAP_READY);
+	CU_ASSERT_EQUAL(hotmap_backref(hotmap_peek(rig->map, 3)), REGION_BACKREF(2, 3));
 	rig_free(rig);
 }
 
@@ -266,7 +327,8 @@ static void *write_words(void *arg)
 			rcu_enter();
 			writer->ready += touch(rig, base + i % SHARED * 31, 1, START) == HOTMAP_READY;
 			for (unsigned int k = 0; k < 5; k++)
-				touch(rig, base + 1 + (i * 5 + k) * 3 % 511, 2 + writer->nr, START);
+				touch(rig, base + 1 + (i * 5 + k) * 3 % 511, REGION_BACKREF(2 + writer->nr + k * 8, 0),
+				      START);
 			rcu_leave();
 		}
 	}
@@ -275,15 +337,15 @@ static void *write_words(void *arg)
 }
 
 /* Growth while others update: no count is lost, and each record becomes ready once. */
-static void growth_loses_no_count(void)
+static void grow(enum record_layout layout, unsigned int threshold)
 {
-	struct rig *rig = rig_new(RECORD_PRECISE);
+	struct rig *rig = rig_new(layout);
 	struct writer writers[WRITERS];
 	pthread_t threads[WRITERS];
 	pthread_barrier_t barrier;
 	uint64_t ready = 0, wrong = 0;
 
-	rig->rule.freq_threshold = 6;
+	rig->rule.freq_threshold = threshold;
 	pthread_barrier_init(&barrier, NULL, WRITERS);
 	for (unsigned int i = 0; i < WRITERS; i++) {
 		writers[i] = (struct writer){ .rig = rig, .barrier = &barrier, .nr = i };
@@ -298,14 +360,20 @@ static void growth_loses_no_count(void)
 			uint64_t word = hotmap_peek(rig->map, 512ULL * round + i * 31);
 
 			/* Six accesses at least: some of a writer's own pages are shared ones. */
-			wrong += record_freq(RECORD_PRECISE, hotmap_record(word)) < 6;
-			wrong += !record_ready(RECORD_PRECISE, hotmap_record(word));
+			wrong += record_freq(layout, hotmap_record(word)) < threshold;
+			wrong += !record_ready(layout, hotmap_record(word));
 		}
 	CU_ASSERT_EQUAL(wrong, 0);
 	/* Whoever touches a shared page after it is ready doesn't say so; own pages of one writer have two at most. */
-	CU_ASSERT(ready <= (uint64_t)ROUNDS * SHARED);
+	CU_ASSERT(layout == RECORD_COMPACT || ready <= (uint64_t)ROUNDS * SHARED);
 	pthread_barrier_destroy(&barrier);
 	rig_free(rig);
+}
+
+static void growth_loses_no_count(void)
+{
+	grow(RECORD_PRECISE, 6);
+	grow(RECORD_COMPACT, 3);
 }
 
 struct adder {
@@ -324,8 +392,8 @@ static void *add_pages(void *arg)
 	while (!atomic_load_explicit(adder->stop, memory_order_relaxed)) {
 		seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
 		rcu_enter();
-		atomic_fetch_add(adder->sum,
-				 touch(adder->rig, (seed >> 33) % 3000, adder->nr, START) != HOTMAP_NO_MEMORY);
+		atomic_fetch_add(adder->sum, touch(adder->rig, (seed >> 33) % 3000,
+						   REGION_BACKREF(seed >> 60, adder->nr), START) != HOTMAP_NO_MEMORY);
 		rcu_leave();
 	}
 	rcu_thread_stop();
@@ -340,9 +408,9 @@ static unsigned int all_go(void *ctx, uint32_t backref)
 }
 
 /* Chunks and sections come and go under two writers; what was said to be recorded is there or was swept. */
-static void sweeps_and_writers(void)
+static void sweep_and_write(enum record_layout layout)
 {
-	struct rig *rig = rig_new(RECORD_PRECISE);
+	struct rig *rig = rig_new(layout);
 	_Atomic bool stop = false;
 	_Atomic uint64_t sum = 0;
 	struct adder adders[2];
@@ -379,6 +447,13 @@ static void sweeps_and_writers(void)
 	rig_free(rig);
 }
 
+static void sweeps_and_writers(void)
+{
+	sweep_and_write(RECORD_PRECISE);
+	sweep_and_write(RECORD_COMPACT);
+}
+
 TEST_MAIN(hotmap, TEST(words_are_laid_out), TEST(old_is_marked_and_wrapped_is_none),
 	  TEST(back_references_stay_with_the_living), TEST(put_fills_gaps_only), TEST(a_sweep_counts_by_cause),
-	  TEST(pages_are_found_again), TEST(growth_loses_no_count), TEST(sweeps_and_writers))
+	  TEST(pages_are_found_again), TEST(a_chunk_names_its_regions), TEST(a_table_that_cannot_grow),
+	  TEST(growth_loses_no_count), TEST(sweeps_and_writers))
