@@ -15,6 +15,8 @@
 
 #define TABLEMEM_PAGE_BYTES 4096
 
+struct nodeset;
+
 struct tablemem_ops {
 	void *(*alloc)(void *ctx, size_t bytes); /* zeroed, aligned to 16; NULL: none */
 	void (*free)(void *ctx, void *p, size_t bytes);
@@ -23,6 +25,16 @@ struct tablemem_ops {
 	void (*unreserve)(void *ctx, void *p, size_t bytes);
 	/* Give back the memory of whole pages within a reservation; they read as zero again. */
 	void (*discard)(void *ctx, void *p, size_t bytes);
+	/* What an allocation of @bytes takes; NULL: as tablemem_libc. */
+	uint64_t (*cost)(size_t bytes);
+	/* Put 2 MiB of a reservation, all of it in use, into a huge page. false: not done, which is as good. May be
+	 * NULL. */
+	bool (*collapse)(void *ctx, void *p, size_t bytes);
+	/*
+	 * Let a reservation take its memory from @nodes, as long as they have some: set_mempolicy(2),
+	 * MPOL_PREFERRED_MANY. A wish: a kernel that doesn't know it gives memory all the same. May be NULL.
+	 */
+	void (*bind)(void *ctx, void *p, size_t bytes, const struct nodeset *nodes);
 	void *ctx;
 };
 
@@ -50,8 +62,8 @@ void tablemem_free(struct tablemem *mem, void *p, size_t bytes);
 void *tablemem_alloc_lines(struct tablemem *mem, size_t bytes);
 void tablemem_free_lines(struct tablemem *mem, void *p, size_t bytes);
 
-/* What an allocation of @bytes takes: glibc's malloc has a header of 8 bytes and steps of 16, 32 at least. */
-uint64_t tablemem_cost(size_t bytes);
+/* What an allocation of @bytes takes; tablemem_libc's: glibc has a header of 8 bytes and steps of 16, 32 at least. */
+uint64_t tablemem_cost(const struct tablemem *mem, size_t bytes);
 
 /* Count @bytes of a reservation as taken: false at the bound. Any thread. */
 bool tablemem_charge(struct tablemem *mem, uint64_t bytes);

@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <assert.h>
 #include <errno.h>
+#include <numaif.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
+#include "nodeset.h"
 #include "tablemem.h"
 
 #define LINE_BYTES 64
+
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25 /* madvise(2), Linux 6.1 */
+#endif
 
 static void *libc_alloc(void *ctx, size_t bytes)
 {
@@ -46,12 +53,55 @@ static void libc_discard(void *ctx, void *p, size_t bytes)
 	(void)madvise(p, bytes, MADV_DONTNEED);
 }
 
+static uint64_t libc_cost(size_t bytes)
+{
+	uint64_t cost = (bytes + 8 + 15) & ~UINT64_C(15);
+
+	return cost < 32 ? 32 : cost;
+}
+
+static bool libc_collapse(void *ctx, void *p, size_t bytes)
+{
+	(void)ctx;
+	/* The reservation was made without huge pages. */
+	if (madvise(p, bytes, MADV_HUGEPAGE) < 0)
+		return false;
+	/* Kernels before 6.1 don't know it; there, khugepaged does it in time. */
+	return madvise(p, bytes, MADV_COLLAPSE) == 0 || errno == EINVAL;
+}
+
+/* set_mempolicy(2): in the C library's headers only with those of a late kernel. */
+#ifndef MPOL_PREFERRED_MANY
+#define MPOL_PREFERRED_MANY 5
+#endif
+
+static void libc_bind(void *ctx, void *p, size_t bytes, const struct nodeset *nodes)
+{
+	unsigned long mask[NODE_MAX / (8 * sizeof(unsigned long))] = { 0 };
+	int one = nodeset_next(nodes, 0);
+
+	(void)ctx;
+	if (one < 0)
+		return;
+	nodeset_for_each (nid, nodes)
+		mask[(size_t)nid / (8 * sizeof(*mask))] |= 1UL << ((size_t)nid % (8 * sizeof(*mask)));
+	if (mbind(p, bytes, MPOL_PREFERRED_MANY, mask, NODE_MAX + 1, 0) == 0)
+		return;
+	/* Before Linux 5.15 only one node can be preferred. A kernel without NUMA refuses that as well. */
+	memset(mask, 0, sizeof(mask));
+	mask[(size_t)one / (8 * sizeof(*mask))] = 1UL << ((size_t)one % (8 * sizeof(*mask)));
+	(void)mbind(p, bytes, MPOL_PREFERRED, mask, NODE_MAX + 1, 0);
+}
+
 const struct tablemem_ops tablemem_libc = {
 	.alloc = libc_alloc,
 	.free = libc_free,
 	.reserve = libc_reserve,
 	.unreserve = libc_unreserve,
 	.discard = libc_discard,
+	.cost = libc_cost,
+	.collapse = libc_collapse,
+	.bind = libc_bind,
 };
 
 void tablemem_init(struct tablemem *mem, const struct tablemem_ops *ops, uint64_t max_bytes)
@@ -62,11 +112,9 @@ void tablemem_init(struct tablemem *mem, const struct tablemem_ops *ops, uint64_
 	atomic_init(&mem->refused_bytes, 0);
 }
 
-uint64_t tablemem_cost(size_t bytes)
+uint64_t tablemem_cost(const struct tablemem *mem, size_t bytes)
 {
-	uint64_t cost = (bytes + 8 + 15) & ~UINT64_C(15);
-
-	return cost < 32 ? 32 : cost;
+	return mem->ops->cost ? mem->ops->cost(bytes) : libc_cost(bytes);
 }
 
 static void note_refused(struct tablemem *mem, uint64_t cost)
@@ -102,11 +150,11 @@ void *tablemem_alloc(struct tablemem *mem, size_t bytes)
 {
 	void *p;
 
-	if (!tablemem_charge(mem, tablemem_cost(bytes)))
+	if (!tablemem_charge(mem, tablemem_cost(mem, bytes)))
 		return NULL;
 	p = mem->ops->alloc(mem->ops->ctx, bytes);
 	if (!p)
-		tablemem_uncharge(mem, tablemem_cost(bytes));
+		tablemem_uncharge(mem, tablemem_cost(mem, bytes));
 	return p;
 }
 
@@ -115,7 +163,7 @@ void *tablemem_alloc_over(struct tablemem *mem, size_t bytes)
 	void *p = mem->ops->alloc(mem->ops->ctx, bytes);
 
 	if (p)
-		atomic_fetch_add_explicit(&mem->bytes, tablemem_cost(bytes), memory_order_relaxed);
+		atomic_fetch_add_explicit(&mem->bytes, tablemem_cost(mem, bytes), memory_order_relaxed);
 	return p;
 }
 
@@ -124,7 +172,7 @@ void tablemem_free(struct tablemem *mem, void *p, size_t bytes)
 	if (!p)
 		return;
 	mem->ops->free(mem->ops->ctx, p, bytes);
-	tablemem_uncharge(mem, tablemem_cost(bytes));
+	tablemem_uncharge(mem, tablemem_cost(mem, bytes));
 }
 
 uint64_t tablemem_bytes(const struct tablemem *mem)

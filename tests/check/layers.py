@@ -47,6 +47,7 @@ DATA = {
     "owners": {"retire"},
     "retire": set(),
     "tablemem": set(),
+    "tablearena": {"tablemem"},
     "record": set(),
     "plan": {"record", "hotness"},
     "policy": {"hotness", "plan", "record"},

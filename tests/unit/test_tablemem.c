@@ -15,10 +15,10 @@ static void counts_what_is_taken(void)
 	char *a, *b;
 
 	tablemem_init(&mem, NULL, 1000);
-	CU_ASSERT_EQUAL(tablemem_cost(1), 32);
-	CU_ASSERT_EQUAL(tablemem_cost(24), 32);
-	CU_ASSERT_EQUAL(tablemem_cost(25), 48);
-	CU_ASSERT_EQUAL(tablemem_cost(56), 64);
+	CU_ASSERT_EQUAL(tablemem_cost(&mem, 1), 32);
+	CU_ASSERT_EQUAL(tablemem_cost(&mem, 24), 32);
+	CU_ASSERT_EQUAL(tablemem_cost(&mem, 25), 48);
+	CU_ASSERT_EQUAL(tablemem_cost(&mem, 56), 64);
 	a = tablemem_alloc(&mem, 24);
 	b = tablemem_alloc(&mem, 100);
 	CU_ASSERT(a && b);
