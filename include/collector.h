@@ -16,7 +16,7 @@ struct sample_queue;
 struct stats_slot;
 struct topology_store;
 
-#define COLLECTOR_BATCH_SAMPLES 64
+#define COLLECTOR_BATCH_SAMPLES 128
 
 struct collector_params {
 	unsigned int shard;

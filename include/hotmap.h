@@ -13,13 +13,14 @@
  *             of a page, under a lock of the section, one of 64), the janitor (the same lock)
  * Readers     any, in an RCU read section
  * Protection  words: compare-and-swap. Structure: RCU; what was replaced is retired
- * Order       W1 acq_rel compare-and-swap of a word pairs with W2 acquire load: the region that a back-reference names
+ * Order       W1 compare-and-swap of a word pairs with W2 acquire load: the region that a back-reference names
  *             was set up (K1 in regions.h) before the word; I1 release(index) pairs with I2 acquire(index): a found
  *             entry has its word; C1 release(chunk), S1 release(section) pair with C2, S2 acquire: what a pointer leads
  *             to is filled; T1 release(n_slots) pairs with T2 acquire: a chunk's table is filled that far; M1 (mark:
- *             word, then chunk bit, then section bit, each acq_rel) pairs with M2 (scan: section bit, then chunk bit,
- *             then word): a word that becomes ready behind a scan's back is marked after the scan has cleared the
- *             marks, so the next one finds it
+ *             word, then chunk bit, then section bit) pairs with M2 (scan clears the section bit, then the chunk bit,
+ *             then looks at the word), all of them seq_cst: a word that becomes ready behind a scan's back finds the
+ *             mark cleared, and sets it for the next one; where it still finds the mark, the scan has yet to clear it,
+ *             and will see the word. So a mark that is set costs a look, and no write
  * Growth      a chunk that grows is copied: each old word gets HOTMAP_FROZEN by an atomic or, which returns the value
  *             that is copied, so no update is lost; whoever meets a frozen word waits for the section's lock and begins
  *             again at the section
@@ -89,12 +90,6 @@ enum hotmap_result { HOTMAP_NO_MEMORY, HOTMAP_RECORDED, HOTMAP_READY };
  * Collectors, in an RCU read section. Lock-free but for the first sample of a page.
  */
 enum hotmap_result hotmap_touch(struct hotmap *map, uint64_t pfn, const struct hotmap_access *access, bool *ret_new);
-
-/*
- * Ask the cache for what hotmap_touch() will read, in two steps with other work between them: the chunk word, the word.
- * In an RCU read section; any thread.
- */
-void hotmap_prefetch(const struct hotmap *map, uint64_t pfn, unsigned int step);
 
 /* Put a record where none is. false: there is one, or no memory. Migrators, in an RCU read section. */
 bool hotmap_put(struct hotmap *map, uint64_t pfn, uint64_t word, uint64_t now_ns);

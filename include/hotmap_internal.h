@@ -156,8 +156,8 @@ static inline _Atomic uint32_t *hotmap_slots(struct hotmap_chunk *chunk, unsigne
 static inline uint64_t hotmap_load(const struct hotmap *map, const void *at)
 {
 	if (hotmap_is_narrow(map))
-		return atomic_load_explicit((const _Atomic uint32_t *)at, memory_order_acquire); /* W2 */
-	return atomic_load_explicit((const _Atomic uint64_t *)at, memory_order_acquire);
+		return atomic_load_explicit((const _Atomic uint32_t *)at, memory_order_seq_cst); /* W2, M2 */
+	return atomic_load_explicit((const _Atomic uint64_t *)at, memory_order_seq_cst);
 }
 
 static inline bool hotmap_cas(const struct hotmap *map, void *at, uint64_t *raw, uint64_t next)
@@ -167,10 +167,10 @@ static inline bool hotmap_cas(const struct hotmap *map, void *at, uint64_t *raw,
 
 	if (!hotmap_is_narrow(map))
 		return atomic_compare_exchange_strong_explicit((_Atomic uint64_t *)at, raw, next,
-							       memory_order_acq_rel, /* W1 */
+							       memory_order_seq_cst, /* W1, M1 */
 							       memory_order_acquire);
 	done = atomic_compare_exchange_strong_explicit((_Atomic uint32_t *)at, &narrow, (uint32_t)next,
-						       memory_order_acq_rel, /* W1 */
+						       memory_order_seq_cst, /* W1, M1 */
 						       memory_order_acquire);
 	*raw = narrow;
 	return done;
@@ -284,6 +284,12 @@ static inline pthread_mutex_t *hotmap_lock_of(struct hotmap *map, uint64_t secti
 
 /* Mark @chunk as having something ready. After the word was written. */
 void hotmap_mark(struct hotmap *map, struct hotmap_section *section, unsigned int chunk, enum hotmap_mark kind);
+
+/*
+ * The first sample of a page, or one for a region that the chunk doesn't know yet: an entry with @word. 1: made, in the
+ * section *@ret; 0: there is an entry, and the chunk can name the region now; -ENOMEM. Takes the section's lock.
+ */
+int hotmap_insert(struct hotmap *map, uint64_t pfn, uint64_t word, uint64_t now_ns, struct hotmap_section **ret);
 
 /* true when a sweep has to set HOTMAP_OLD. */
 bool hotmap_gets_old(enum record_layout layout, uint64_t word, uint64_t now_ns);

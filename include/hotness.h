@@ -12,6 +12,7 @@
 #include "record.h"
 
 struct hotness;
+struct nodeset;
 struct owners;
 struct sample;
 struct stats_slot;
@@ -23,7 +24,8 @@ struct hotness_options {
 	unsigned int shards; /* collectors, 1..64: a region belongs to the shard that its key hashes to */
 	uint64_t memory_max_bytes;
 	uint64_t section_bytes;            /* a memory block; power of two, 2 MiB..64 GiB */
-	const struct tablemem_ops *memory; /* NULL: the C library's; tests refuse some */
+	const struct tablemem_ops *memory; /* NULL: an arena of our own; tests count and refuse some */
+	const struct nodeset *nodes;       /* where the arena should be; NULL: anywhere */
 };
 
 #define HOTNESS_MEMORY_MIN_BYTES (1ULL << 20)
@@ -50,6 +52,7 @@ enum hotness_result {
 	HOTNESS_FAST,           /* page of the fast tier, or one with no target: counted in its region */
 	HOTNESS_FIRST_SIGHTING, /* remembered only */
 	HOTNESS_NO_MEMORY,      /* lost; also when the physical address is beyond the tables (2^46) */
+	HOTNESS_RESULTS,
 };
 
 /* Where the sampled page is. */
@@ -70,12 +73,20 @@ enum hotness_result hotness_access_page(struct hotness *hotness, unsigned int sh
 					const struct sample *sample, uint32_t owner_slot,
 					const struct hotness_place *place);
 
+/* A sample of a batch. */
+struct hotness_item {
+	const struct sample *sample;
+	const struct record_rule *rule;
+	uint32_t owner_slot;
+	struct hotness_place place;
+	enum hotness_result result;
+};
+
 /*
- * Ask the cache for what hotness_access_page() will touch, in steps 0, 1, 2, with the other samples of a batch between
- * them, so that their misses overlap. Changes nothing. Where hotness_access_page() may be called.
+ * hotness_access_page() for @n samples one after the other, with their cache misses overlapped: for each the same as
+ * alone, several times as fast where @n is 100 or more.
  */
-void hotness_prefetch(const struct hotness *hotness, unsigned int shard, const struct sample *sample,
-		      uint32_t owner_slot, bool page_is_lower, unsigned int step);
+void hotness_access_batch(struct hotness *hotness, unsigned int shard, struct hotness_item *items, size_t n);
 
 /* hotness_access_page() where the page's node doesn't matter. */
 static inline enum hotness_result hotness_access(struct hotness *hotness, unsigned int shard,

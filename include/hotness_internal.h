@@ -6,6 +6,7 @@
 #include "hotness.h"
 #include "regions.h"
 #include "retire.h"
+#include "tablearena.h"
 #include "tablemem.h"
 
 /* One for each collector: its own cache line. */
@@ -22,6 +23,7 @@ struct hotness {
 	struct regions *regions;
 	struct hotmap *map;
 	struct retire retire;
+	struct tablearena *arena; /* NULL: the memory is a test's */
 	_Alignas(64) struct tablemem mem;
 	/* Records that others than collectors made, less those that anyone cleared; modulo 2^64, relaxed. */
 	_Atomic uint64_t records_changed;

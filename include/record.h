@@ -14,8 +14,11 @@
  */
 #pragma once
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "clock.h"
 
 enum record_layout { RECORD_PRECISE, RECORD_COMPACT };
 
@@ -36,22 +39,6 @@ struct record_rule {
 	uint32_t freq_threshold; /* 1..7 precise, 1..3 compact */
 };
 
-/*
- * @old after an access at @now_ns by a CPU whose target is @nid (0..1023; ignored by compact): outside the window the
- * frequency starts again at 1 and ready is cleared, inside it goes up; at the threshold ready is set. Reserved bits of
- * @old are dropped. Never 0.
- */
-uint32_t record_access(const struct record_rule *rule, uint32_t old, int nid, uint64_t now_ns);
-
-bool record_ready(enum record_layout layout, uint32_t record);
-/* @record without its ready bit. */
-uint32_t record_unready(enum record_layout layout, uint32_t record);
-uint32_t record_freq(enum record_layout layout, uint32_t record);
-/* Target node; -1 for the compact layout. */
-int record_nid(enum record_layout layout, uint32_t record);
-/* Time since the last access in ms, modulo the time field; resolution 128 ms for compact. */
-uint32_t record_age_ms(enum record_layout layout, uint32_t record, uint64_t now_ns);
-
 static inline uint32_t record_range_ms(enum record_layout layout)
 {
 	return layout == RECORD_COMPACT ? RECORD_COMPACT_RANGE_MS : RECORD_PRECISE_RANGE_MS;
@@ -61,4 +48,90 @@ static inline uint32_t record_range_ms(enum record_layout layout)
 static inline uint32_t record_grain_ms(enum record_layout layout)
 {
 	return layout == RECORD_COMPACT ? 128 : 1;
+}
+
+/* Where the fields are; for the functions below only. */
+#define RECORD_PRECISE_NID_MASK    0x3ffu
+#define RECORD_PRECISE_FREQ_SHIFT  10
+#define RECORD_PRECISE_TIME_SHIFT  13
+#define RECORD_PRECISE_READY       0x80000000u
+#define RECORD_COMPACT_TIME_SHIFT  2
+#define RECORD_COMPACT_BUCKET_BITS 7 /* 128 ms */
+#define RECORD_COMPACT_READY       0x80u
+
+static inline uint32_t record_ready_bit(enum record_layout layout)
+{
+	return layout == RECORD_COMPACT ? RECORD_COMPACT_READY : RECORD_PRECISE_READY;
+}
+
+static inline bool record_ready(enum record_layout layout, uint32_t record)
+{
+	return record & record_ready_bit(layout);
+}
+
+/* @record without its ready bit. */
+static inline uint32_t record_unready(enum record_layout layout, uint32_t record)
+{
+	return record & ~record_ready_bit(layout);
+}
+
+static inline uint32_t record_freq(enum record_layout layout, uint32_t record)
+{
+	return layout == RECORD_COMPACT ? record & RECORD_COMPACT_FREQ_MAX
+					: record >> RECORD_PRECISE_FREQ_SHIFT & RECORD_PRECISE_FREQ_MAX;
+}
+
+/* Target node; -1 for the compact layout. */
+static inline int record_nid(enum record_layout layout, uint32_t record)
+{
+	return layout == RECORD_COMPACT ? -1 : (int)(record & RECORD_PRECISE_NID_MASK);
+}
+
+/* The same as below with the time in ms: for who asks more than once about one moment. */
+static inline uint32_t record_age_at(enum record_layout layout, uint32_t record, uint64_t now_ms)
+{
+	if (layout == RECORD_COMPACT)
+		return ((uint32_t)now_ms - (record >> RECORD_COMPACT_TIME_SHIFT << RECORD_COMPACT_BUCKET_BITS)) &
+		       (RECORD_COMPACT_RANGE_MS - 1) & ~((1u << RECORD_COMPACT_BUCKET_BITS) - 1);
+	return ((uint32_t)now_ms - (record >> RECORD_PRECISE_TIME_SHIFT)) & (RECORD_PRECISE_RANGE_MS - 1);
+}
+
+static inline uint32_t record_access_at(const struct record_rule *rule, enum record_layout layout, uint32_t old,
+					int nid, uint64_t now_ms)
+{
+	const bool compact = layout == RECORD_COMPACT;
+	uint32_t freq = 0, ready = 0;
+
+	if (record_age_at(layout, old, now_ms) <= rule->window_ms) {
+		freq = record_freq(layout, old);
+		ready = old & record_ready_bit(layout);
+	}
+	if (freq < (compact ? RECORD_COMPACT_FREQ_MAX : RECORD_PRECISE_FREQ_MAX))
+		freq++;
+	if (freq >= rule->freq_threshold)
+		ready = record_ready_bit(layout);
+	if (compact)
+		return freq |
+		       ((uint32_t)now_ms & (RECORD_COMPACT_RANGE_MS - 1)) >> RECORD_COMPACT_BUCKET_BITS
+										     << RECORD_COMPACT_TIME_SHIFT |
+		       ready;
+	return ((uint32_t)nid & RECORD_PRECISE_NID_MASK) | freq << RECORD_PRECISE_FREQ_SHIFT |
+	       ((uint32_t)now_ms & (RECORD_PRECISE_RANGE_MS - 1)) << RECORD_PRECISE_TIME_SHIFT | ready;
+}
+
+/*
+ * @old after an access at @now_ns by a CPU whose target is @nid (0..1023; ignored by compact): outside the window the
+ * frequency starts again at 1 and ready is cleared, inside it goes up; at the threshold ready is set. Reserved bits of
+ * @old are dropped. Never 0.
+ */
+static inline uint32_t record_access(const struct record_rule *rule, uint32_t old, int nid, uint64_t now_ns)
+{
+	assert(rule->layout == RECORD_COMPACT || (nid >= 0 && nid <= (int)RECORD_PRECISE_NID_MASK));
+	return record_access_at(rule, rule->layout, old, nid, now_ns / NSEC_PER_MSEC);
+}
+
+/* Time since the last access in ms, modulo the time field; resolution 128 ms for compact. */
+static inline uint32_t record_age_ms(enum record_layout layout, uint32_t record, uint64_t now_ns)
+{
+	return record_age_at(layout, record, now_ns / NSEC_PER_MSEC);
 }

@@ -98,14 +98,6 @@ struct region *regions_find(const struct regions *regions, unsigned int shard, u
 			    uint32_t *ret_slot);
 
 /*
- * Ask the cache for what regions_find() and region_see() will read, in three steps with other work between them: the
- * bucket, the region, its bitmap. A hint: it may be wrong, and reads nothing but what is safe to read. In an RCU read
- * section; any thread.
- */
-void regions_prefetch(const struct regions *regions, unsigned int shard, uint32_t owner_slot, uint64_t addr,
-		      unsigned int step);
-
-/*
  * A new region, after regions_find() has found none: NULL when there is no memory, or no slot. Collector of @shard; a
  * lock, an allocation at times. @owner_slot at most REGION_OWNER_MAX, @addr below REGION_ADDR_MAX.
  */
@@ -119,7 +111,28 @@ struct region *regions_at(const struct regions *regions, uint32_t slot);
 int region_see(struct tablemem *mem, struct region *region, unsigned int page);
 
 /* An access at @now_ns on node @nid (-1: not known): the region lives on. The region's collector. */
-void region_touch(struct region *region, uint64_t now_ns, int nid, enum region_mapping mapping);
+static inline void region_touch(struct region *region, uint64_t now_ns, int nid, enum region_mapping mapping)
+{
+	uint32_t tick = (uint32_t)(now_ns >> REGION_TICK_SHIFT);
+	int32_t ticks = (int32_t)(tick - atomic_load_explicit(&region->last_tick, memory_order_relaxed));
+
+	if (ticks > 0) {
+		/* Beyond the epochs all counts are from too long ago; said here, while the last access is known. */
+		if (((uint64_t)ticks << REGION_TICK_SHIFT) > REGION_EPOCHS * REGION_EPOCH_NS)
+			atomic_store_explicit(&region->heat, (now_ns / REGION_EPOCH_NS & 0xffff) << 48,
+					      memory_order_relaxed);
+		atomic_store_explicit(&region->last_tick, tick, memory_order_relaxed);
+	}
+	if (nid >= 0) {
+		uint64_t nodes = atomic_load_explicit(&region->nodes, memory_order_relaxed);
+		uint64_t bit = UINT64_C(1) << (nid < REGION_NODE_LAST ? nid : REGION_NODE_LAST);
+
+		if (!(nodes & bit))
+			atomic_store_explicit(&region->nodes, nodes | bit, memory_order_relaxed);
+	}
+	if (atomic_load_explicit(&region->mapping, memory_order_relaxed) != mapping)
+		atomic_store_explicit(&region->mapping, (uint8_t)mapping, memory_order_relaxed);
+}
 
 /* The access is evidence: count it in its epoch. One of an epoch too long past is dropped. After region_touch(). */
 void region_count(struct region *region, uint64_t now_ns);

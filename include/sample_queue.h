@@ -42,5 +42,14 @@ int sample_queue_push(struct sample_queue *queue, const struct sample *sample);
 /* Reader only. Copies up to @max samples to @ret in order, returns how many; 0 when it is empty. Wait-free. */
 size_t sample_queue_pop(struct sample_queue *queue, struct sample *ret, size_t max);
 
+/*
+ * Reader only. The next samples where they lie, at most @max: how many stand in a row from *@ret on. 0 when it is
+ * empty; else there may be more behind them. They stay until they are skipped. Wait-free.
+ */
+size_t sample_queue_peek(struct sample_queue *queue, size_t max, const struct sample **ret);
+
+/* Reader only: give back the first @n of what was peeked at. Wait-free. */
+void sample_queue_skip(struct sample_queue *queue, size_t n);
+
 /* How full it is, in samples: exact for neither side while the other works. Any thread. */
 size_t sample_queue_used(const struct sample_queue *queue);

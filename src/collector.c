@@ -45,12 +45,15 @@ void collector_free(struct collector *collector)
 	free(collector);
 }
 
-/* A sample on its way through a batch. */
-struct item {
-	enum stat_id reason; /* why it is no evidence; STAT_MAX: it is */
-	uint32_t owner_slot;
+/* Where pages of one node go when one CPU touches them. */
+struct placement {
+	int32_t nid; /* -1: none yet */
+	uint32_t cpu;
+	enum stat_id reason; /* why its samples are no evidence; STAT_MAX: they are */
 	struct hotness_place place;
 };
+
+#define PLACEMENTS 8 /* by node; more nodes than that at once only cost a lookup each */
 
 /* What holds for a batch: one read section, one snapshot. */
 struct batch {
@@ -62,8 +65,9 @@ struct batch {
 	uint32_t pid; /* 0: none yet */
 	int owner_r;
 	struct owner *owner;
-	struct sample samples[COLLECTOR_BATCH_SAMPLES];
-	struct item items[COLLECTOR_BATCH_SAMPLES];
+	struct placement placements[PLACEMENTS];
+	size_t n;
+	struct hotness_item items[COLLECTOR_BATCH_SAMPLES];
 };
 
 static uint32_t at_most(int64_t value, uint32_t max)
@@ -119,108 +123,122 @@ static enum stat_id owner_reason(const struct batch *batch)
 	}
 }
 
-/* Where the page is: STAT_MAX, or why it doesn't matter. */
-static enum stat_id place_page(const struct topology *topology, const struct sample *sample, struct hotness_place *ret)
+static void look_up_placement(const struct topology *topology, struct placement *p)
 {
-	ret->nid = topology_pfn_node(topology, sample->phys >> PAGE_SHIFT);
-	if (ret->nid < 0)
-		return STAT_DISCARDED_UNKNOWN_PFN;
-	ret->is_lower = nodeset_has(&topology->lower, ret->nid);
-	if (!ret->is_lower && !nodeset_has(&topology->top, ret->nid))
-		return STAT_DISCARDED_UNMANAGED_NODE;
-	ret->target_nid =
-		ret->is_lower ? topology_target(topology, ret->nid, topology_cpu_node(topology, sample->cpu)) : -1;
-	return STAT_MAX;
+	p->reason = STAT_MAX;
+	p->place = (struct hotness_place){ .nid = p->nid,
+					   .is_lower = nodeset_has(&topology->lower, p->nid),
+					   .target_nid = -1 };
+	if (p->place.is_lower)
+		p->place.target_nid = topology_target(topology, p->nid, topology_cpu_node(topology, (int)p->cpu));
+	else if (!nodeset_has(&topology->top, p->nid))
+		p->reason = STAT_DISCARDED_UNMANAGED_NODE;
 }
 
-static void look_at_sample(struct batch *batch, const struct sample *sample, struct item *ret)
+/* Where the page is: STAT_MAX, or why it doesn't matter. */
+static enum stat_id place_page(struct batch *batch, const struct sample *sample, struct hotness_place *ret)
 {
-	ret->reason = discard_reason(sample);
-	if (ret->reason == STAT_MAX)
-		ret->reason = place_page(batch->topology, sample, &ret->place);
-	if (ret->reason != STAT_MAX)
-		return;
+	int nid = topology_pfn_node(batch->topology, sample->phys >> PAGE_SHIFT);
+	struct placement *p;
+
+	if (nid < 0)
+		return STAT_DISCARDED_UNKNOWN_PFN;
+	p = &batch->placements[(unsigned int)nid % PLACEMENTS];
+	if (p->nid != nid || p->cpu != sample->cpu) {
+		p->nid = nid;
+		p->cpu = sample->cpu;
+		look_up_placement(batch->topology, p);
+	}
+	*ret = p->place;
+	return p->reason;
+}
+
+/* STAT_MAX, with @ret filled, or why the sample is no evidence. */
+static enum stat_id look_at_sample(struct batch *batch, const struct sample *sample, struct hotness_item *ret)
+{
+	unsigned int source = sample->source < SAMPLE_SOURCE_MAX ? sample->source : SAMPLE_SOURCE_HINT_FAULTS;
+	enum stat_id reason = discard_reason(sample);
+
+	if (reason == STAT_MAX)
+		reason = place_page(batch, sample, &ret->place);
+	if (reason != STAT_MAX)
+		return reason;
 	if (sample->pid != batch->pid) {
 		batch->pid = sample->pid;
 		batch->owner_r = owners_get(batch->collector->params.owners, sample->pid, batch->now_ns, &batch->owner);
 	}
 	if (batch->owner_r < 0)
-		ret->reason = owner_reason(batch);
-	else
-		ret->owner_slot = batch->owner->slot;
+		return owner_reason(batch);
+	ret->sample = sample;
+	ret->rule = &batch->rules[source];
+	ret->owner_slot = batch->owner->slot;
+	return STAT_MAX;
 }
 
 /* Each sample ends in exactly one of useful, dropped and discarded, see stats.def. */
-static void take_sample(const struct batch *batch, const struct sample *sample, const struct item *item)
+static void count_results(const struct batch *batch)
 {
-	const struct collector_params *params = &batch->collector->params;
-	unsigned int source = sample->source < SAMPLE_SOURCE_MAX ? sample->source : SAMPLE_SOURCE_HINT_FAULTS;
-	enum hotness_result result;
+	struct stats_slot *stats = batch->collector->params.stats;
+	uint64_t n[HOTNESS_RESULTS] = { 0 };
 
-	if (item->reason != STAT_MAX) {
-		stats_inc(params->stats, item->reason);
-		return;
-	}
-	result = hotness_access_page(params->hotness, params->shard, &batch->rules[source], sample, item->owner_slot,
-				     &item->place);
-	if (result == HOTNESS_NO_MEMORY) {
-		stats_inc(params->stats, STAT_DROPPED_MEMORY);
-		return;
-	}
-	if (result == HOTNESS_FIRST_SIGHTING) {
-		stats_inc(params->stats, STAT_DISCARDED_FIRST_SIGHTING);
-		return;
-	}
-	stats_inc(params->stats, STAT_USEFUL);
-	if (result == HOTNESS_RECORDED || result == HOTNESS_READY)
-		stats_inc(params->stats, STAT_RECORDED);
-	if (result == HOTNESS_READY)
-		stats_inc(params->stats, STAT_BECAME_READY);
+	for (size_t i = 0; i < batch->n; i++)
+		n[batch->items[i].result]++;
+	stats_add(stats, STAT_DROPPED_MEMORY, n[HOTNESS_NO_MEMORY]);
+	stats_add(stats, STAT_DISCARDED_FIRST_SIGHTING, n[HOTNESS_FIRST_SIGHTING]);
+	stats_add(stats, STAT_RECORDED, n[HOTNESS_RECORDED] + n[HOTNESS_READY]);
+	stats_add(stats, STAT_BECAME_READY, n[HOTNESS_READY]);
+	stats_add(stats, STAT_USEFUL, n[HOTNESS_RECORDED] + n[HOTNESS_READY] + n[HOTNESS_FAST]);
 }
 
-/*
- * All samples of the batch side by side: nearly each line that one touches is a cache miss of its own, and a
- * compare-and-swap waits for all before it. Asked for ahead, the misses of 64 samples overlap: half the time for each.
- */
-static void take_batch(struct batch *batch, size_t n)
+static void take_batch(struct batch *batch, const struct sample *samples, size_t n)
 {
 	const struct collector_params *params = &batch->collector->params;
 
 	/* What was found in another read section may be freed by now. */
 	batch->pid = 0;
-	for (size_t i = 0; i < n; i++)
-		look_at_sample(batch, &batch->samples[i], &batch->items[i]);
-	for (unsigned int step = 0; step < 3; step++)
-		for (size_t i = 0; i < n; i++)
-			if (batch->items[i].reason == STAT_MAX)
-				hotness_prefetch(params->hotness, params->shard, &batch->samples[i],
-						 batch->items[i].owner_slot, batch->items[i].place.is_lower, step);
-	for (size_t i = 0; i < n; i++)
-		take_sample(batch, &batch->samples[i], &batch->items[i]);
+	for (size_t i = 0; i < PLACEMENTS; i++)
+		batch->placements[i].nid = -1;
+	batch->n = 0;
+	for (size_t i = 0; i < n; i++) {
+		enum stat_id reason = look_at_sample(batch, &samples[i], &batch->items[batch->n]);
+
+		if (reason == STAT_MAX)
+			batch->n++;
+		else
+			stats_inc(params->stats, reason);
+	}
+	hotness_access_batch(params->hotness, params->shard, batch->items, batch->n);
+	count_results(batch);
+}
+
+/* Up to @max samples of one queue, where they lie. */
+static size_t take_from(struct batch *batch, struct sample_queue *queue, size_t max)
+{
+	const struct sample *samples;
+	size_t n = sample_queue_peek(queue, max < COLLECTOR_BATCH_SAMPLES ? max : COLLECTOR_BATCH_SAMPLES, &samples);
+
+	if (n == 0)
+		return 0;
+	rcu_enter();
+	batch->topology = topology_store_peek(batch->collector->params.topology);
+	take_batch(batch, samples, n);
+	rcu_leave();
+	sample_queue_skip(queue, n);
+	return n;
 }
 
 size_t collector_step(struct collector *collector, const struct config *config, uint64_t now_ns, size_t budget)
 {
 	const struct collector_params *params = &collector->params;
-	struct batch batch; /* six KiB: not zeroed */
+	struct batch batch; /* five KiB: not zeroed */
 	size_t taken = 0;
 
 	batch.collector = collector;
 	batch.now_ns = now_ns;
 	make_rules(config, hotness_layout(params->hotness), batch.rules);
-	for (size_t i = 0; i < params->n_queues && taken < budget; i++) {
-		size_t max = budget - taken < COLLECTOR_BATCH_SAMPLES ? budget - taken : COLLECTOR_BATCH_SAMPLES, n;
-
-		n = sample_queue_pop(params->queues[(collector->next_queue + i) % params->n_queues], batch.samples,
-				     max);
-		if (n == 0)
-			continue;
-		rcu_enter();
-		batch.topology = topology_store_peek(params->topology);
-		take_batch(&batch, n);
-		rcu_leave();
-		taken += n;
-	}
+	for (size_t i = 0; i < params->n_queues && taken < budget; i++)
+		taken += take_from(&batch, params->queues[(collector->next_queue + i) % params->n_queues],
+				   budget - taken);
 	collector->next_queue++;
 	return taken;
 }

@@ -2,7 +2,7 @@
 #include <assert.h>
 #include <errno.h>
 
-#include "hotmap_internal.h"
+#include "hotmap_update.h"
 
 /* Sizes that leave little of what malloc rounds up to; past seven eighths of the larger ones a search gets long. */
 const struct hotmap_class hotmap_class[HOTMAP_CLASSES] = { { 1, 1 },     { 4, 4 },
@@ -301,25 +301,7 @@ int hotmap_rebuild(struct hotmap *map, struct hotmap_section *section, unsigned 
 	}
 }
 
-/*
- * The section is used at @now_ns. Before the word is written, so that nobody meets a new record in a section that seems
- * long unused: that would cost a count.
- */
-static void use_section(struct hotmap_section *section, uint64_t now_ns)
-{
-	uint64_t last_ns = atomic_load_explicit(&section->last_ns, memory_order_relaxed);
-
-	while (now_ns >= last_ns + (1U << HOTMAP_USE_SHIFT))
-		if (atomic_compare_exchange_weak_explicit(&section->last_ns, &last_ns, now_ns, memory_order_relaxed,
-							  memory_order_relaxed))
-			break;
-}
-
-/*
- * The first sample of a page, or one for a region that the chunk doesn't know yet: an entry with @word. 1: made, in the
- * section @ret; 0: there is an entry, and the chunk can name the region now; -ENOMEM.
- */
-static int insert(struct hotmap *map, uint64_t pfn, uint64_t word, uint64_t now_ns, struct hotmap_section **ret)
+int hotmap_insert(struct hotmap *map, uint64_t pfn, uint64_t word, uint64_t now_ns, struct hotmap_section **ret)
 {
 	uint64_t index = pfn >> map->section_shift;
 	unsigned int chunk_nr = (unsigned int)(pfn >> HOTMAP_CHUNK_SHIFT) & (map->chunks - 1);
@@ -335,7 +317,7 @@ static int insert(struct hotmap *map, uint64_t pfn, uint64_t word, uint64_t now_
 	if (!section)
 		goto out;
 	*ret = section;
-	use_section(section, now_ns);
+	hotmap_use_section(section, now_ns);
 	chunk_word = atomic_load_explicit(hotmap_chunk_word(map, section, chunk_nr), memory_order_relaxed);
 	chunk = hotmap_chunk_of(chunk_word);
 	if (!chunk) {
@@ -358,231 +340,6 @@ static int insert(struct hotmap *map, uint64_t pfn, uint64_t word, uint64_t now_
 out:
 	pthread_mutex_unlock(hotmap_lock_of(map, index));
 	return r;
-}
-
-void hotmap_mark(struct hotmap *map, struct hotmap_section *section, unsigned int chunk, enum hotmap_mark kind)
-{
-	/* M1: always the read-modify-write, never a look first: a look could see a mark that a scan is about to clear
-	 * without having seen our word. */
-	atomic_fetch_or_explicit(&hotmap_marks(map, section, kind)[chunk / 64], UINT64_C(1) << (chunk % 64),
-				 memory_order_acq_rel);
-	atomic_fetch_or_explicit(&map->hot[kind][section->index / 64], UINT64_C(1) << (section->index % 64),
-				 memory_order_acq_rel);
-}
-
-/*
- * Ages, with the time field's range R and a sample that may come late by S: below R/2 - S a record with HOTMAP_OLD has
- * wrapped; from R/2 on it gets that mark, so that even a late sample sees it at R/2 - S at least; from R - S on, one
- * without the mark is ahead of the clock rather than old. Between the second and the third, and between a wrap and the
- * first, a sweep must come: both are R/2 - S.
- */
-static uint32_t late_ms(enum record_layout layout)
-{
-	return layout == RECORD_COMPACT ? 512 : 1024;
-}
-
-static uint32_t old_ms(enum record_layout layout)
-{
-	return record_range_ms(layout) / 2;
-}
-
-static uint32_t future_ms(enum record_layout layout)
-{
-	return record_range_ms(layout) - late_ms(layout);
-}
-
-bool hotmap_has_wrapped(enum record_layout layout, uint64_t word, uint64_t now_ns)
-{
-	return (word & HOTMAP_OLD) &&
-	       record_age_ms(layout, hotmap_record(word), now_ns) < old_ms(layout) - late_ms(layout);
-}
-
-bool hotmap_gets_old(enum record_layout layout, uint64_t word, uint64_t now_ns)
-{
-	uint32_t age_ms = record_age_ms(layout, hotmap_record(word), now_ns);
-
-	return !(word & HOTMAP_OLD) && age_ms >= old_ms(layout) && age_ms < future_ms(layout);
-}
-
-uint64_t hotmap_sweep_max_ns(enum record_layout layout)
-{
-	return (future_ms(layout) - old_ms(layout)) * NSEC_PER_MSEC;
-}
-
-/* @old after the access, and whether it became ready by it. @last_ns: last use of the section. */
-static uint64_t touched_word(const struct hotmap *map, const struct hotmap_access *access, uint64_t old,
-			     uint64_t last_ns, bool *ret_ready)
-{
-	const struct record_rule *rule = access->rule;
-	uint32_t record = hotmap_record(old), backref = access->backref, age_ms, next;
-	uint64_t now_ns = access->now_ns;
-	bool was_ready;
-
-	/* One that has wrapped is none any more: nothing of it counts. */
-	if (hotmap_has_wrapped(map->layout, old, now_ns))
-		old = record = 0;
-	was_ready = record_ready(map->layout, record);
-	age_ms = record_age_ms(map->layout, record, now_ns);
-	if (now_ns >
-	    last_ns + (rule->window_ms + record_grain_ms(map->layout)) * NSEC_PER_MSEC + (1U << HOTMAP_USE_SHIFT))
-		record = 0; /* outside the window, whatever its time says */
-	else if (record && !(old & HOTMAP_OLD) && age_ms >= future_ms(map->layout))
-		/* The sample is older than the record: both were at the record's time, as far as it can say. */
-		now_ns += (record_range_ms(map->layout) - age_ms) * NSEC_PER_MSEC;
-	next = record_access(rule, record, access->nid, now_ns);
-	*ret_ready = record_ready(map->layout, next) && !was_ready;
-	if (old && hotmap_backref(old) != backref && map->alive(map->ctx, hotmap_backref(old)))
-		backref = hotmap_backref(old);
-	return (uint64_t)backref << 32 | (old & HOTMAP_NOTE) | next;
-}
-
-void hotmap_prefetch(const struct hotmap *map, uint64_t pfn, unsigned int step)
-{
-	uint64_t index = pfn >> map->section_shift, chunk_word;
-	struct hotmap_section *section = index < map->sections_max ? hotmap_section_at(map, index) : NULL;
-	_Atomic uint64_t *at;
-
-	if (!section)
-		return;
-	at = hotmap_chunk_word(map, section, (unsigned int)(pfn >> HOTMAP_CHUNK_SHIFT) & (map->chunks - 1));
-	if (step == 0) {
-		__builtin_prefetch((const void *)at);
-		return;
-	}
-	chunk_word = atomic_load_explicit(at, memory_order_acquire); /* C2 */
-	if (chunk_word & HOTMAP_DENSE)
-		__builtin_prefetch(hotmap_find(map, chunk_word, (unsigned int)pfn & (HOTMAP_CHUNK_PAGES - 1)).at, 1);
-	else if (chunk_word)
-		__builtin_prefetch(hotmap_chunk_of(chunk_word), 1);
-}
-
-static struct hotmap_spot look_up(const struct hotmap *map, struct hotmap_section *section, unsigned int chunk,
-				  unsigned int page)
-{
-	if (!section)
-		return (struct hotmap_spot){ 0 };
-	return hotmap_find(map,
-			   atomic_load_explicit(hotmap_chunk_word(map, section, chunk), memory_order_acquire), /* C2 */
-			   page);
-}
-
-/* Who froze a word holds the lock until the new chunk is there. */
-static void wait_for_chunk(struct hotmap *map, uint64_t section_index)
-{
-	pthread_mutex_lock(hotmap_lock_of(map, section_index));
-	pthread_mutex_unlock(hotmap_lock_of(map, section_index));
-}
-
-/*
- * Account the access in a word that is there and was @raw. 1; 0: it is frozen; -ENOENT: the chunk's table lacks the
- * slot of the region in *@ret_next.
- */
-static int swap_word(struct hotmap *map, const struct hotmap_spot *spot, uint64_t *raw,
-		     const struct hotmap_access *access, uint64_t last_ns, uint64_t *ret_old, uint64_t *ret_next,
-		     bool *ret_ready)
-{
-	uint64_t next_raw;
-
-	do {
-		if (*raw & hotmap_frozen_bit(map))
-			return 0;
-		*ret_old = hotmap_wide(map, spot->chunk, spot->cap, *raw);
-		*ret_next = touched_word(map, access, *ret_old, last_ns, ret_ready);
-		if (*raw && hotmap_backref(*ret_next) == hotmap_backref(*ret_old))
-			next_raw = hotmap_raw_with(map, *raw, *ret_next);
-		else if (!hotmap_raw(map, spot->chunk, spot->cap, *ret_next, &next_raw))
-			return -ENOENT;
-	} while (!hotmap_cas(map, spot->at, raw, next_raw));
-	return 1;
-}
-
-enum hotmap_result hotmap_touch(struct hotmap *map, uint64_t pfn, const struct hotmap_access *access, bool *ret_new)
-{
-	uint64_t index = pfn >> map->section_shift, old, next = 0, last_ns;
-	unsigned int chunk = (unsigned int)(pfn >> HOTMAP_CHUNK_SHIFT) & (map->chunks - 1);
-	unsigned int page = (unsigned int)pfn & (HOTMAP_CHUNK_PAGES - 1);
-	struct hotmap_section *section;
-	struct hotmap_spot spot;
-	bool ready = false;
-	uint64_t raw;
-	int r;
-
-	if (index >= map->sections_max)
-		return HOTMAP_NO_MEMORY;
-	for (;;) {
-		section = hotmap_section_at(map, index);
-		spot = look_up(map, section, chunk, page);
-		if (!spot.at) {
-			old = 0;
-			next = touched_word(map, access, 0, 0, &ready);
-			r = insert(map, pfn, next, access->now_ns, &section);
-			if (r < 0)
-				return HOTMAP_NO_MEMORY;
-			if (r > 0)
-				break;
-			continue;
-		}
-		last_ns = atomic_load_explicit(&section->last_ns, memory_order_relaxed);
-		use_section(section, access->now_ns);
-		raw = hotmap_load(map, spot.at);
-		r = swap_word(map, &spot, &raw, access, last_ns, &old, &next, &ready);
-		if (r > 0)
-			break;
-		if (r == 0)
-			wait_for_chunk(map, index);
-		else if (insert(map, pfn, next, access->now_ns, &section) < 0)
-			return HOTMAP_NO_MEMORY;
-	}
-	if (ready)
-		hotmap_mark(map, section, chunk, next & HOTMAP_NOTE ? MARK_NOTED : MARK_NEW);
-	*ret_new = old == 0;
-	return ready ? HOTMAP_READY : HOTMAP_RECORDED;
-}
-
-bool hotmap_put(struct hotmap *map, uint64_t pfn, uint64_t word, uint64_t now_ns)
-{
-	uint64_t index = pfn >> map->section_shift, old, raw;
-	unsigned int chunk = (unsigned int)(pfn >> HOTMAP_CHUNK_SHIFT) & (map->chunks - 1);
-	unsigned int page = (unsigned int)pfn & (HOTMAP_CHUNK_PAGES - 1);
-	struct hotmap_section *section;
-	struct hotmap_spot spot;
-	int r;
-
-	if (index >= map->sections_max)
-		return false;
-	for (;;) {
-		section = hotmap_section_at(map, index);
-		spot = look_up(map, section, chunk, page);
-		old = spot.at ? hotmap_load(map, spot.at) : 0;
-		if (old == 0 && (!spot.at || !hotmap_raw(map, spot.chunk, spot.cap, word, &raw))) {
-			r = insert(map, pfn, word, now_ns, &section);
-			if (r < 0)
-				return false;
-			if (r > 0)
-				break;
-			continue;
-		}
-		if (old == 0 && hotmap_cas(map, spot.at, &old, raw))
-			break;
-		if (!(old & hotmap_frozen_bit(map)))
-			return false;
-		wait_for_chunk(map, index);
-	}
-	if (record_ready(map->layout, hotmap_record(word)))
-		hotmap_mark(map, section, chunk, word & HOTMAP_NOTE ? MARK_NOTED : MARK_NEW);
-	return true;
-}
-
-uint64_t hotmap_peek(const struct hotmap *map, uint64_t pfn)
-{
-	uint64_t index = pfn >> map->section_shift;
-	unsigned int chunk = (unsigned int)(pfn >> HOTMAP_CHUNK_SHIFT) & (map->chunks - 1);
-	struct hotmap_section *section = index < map->sections_max ? hotmap_section_at(map, index) : NULL;
-	struct hotmap_spot spot = look_up(map, section, chunk, (unsigned int)pfn & (HOTMAP_CHUNK_PAGES - 1));
-
-	if (!spot.at)
-		return 0;
-	return hotmap_wide(map, spot.chunk, spot.cap, hotmap_load(map, spot.at) & ~hotmap_frozen_bit(map));
 }
 
 size_t hotmap_sections(const struct hotmap *map)

@@ -82,7 +82,7 @@ static bool visit_chunk(struct walk *walk, struct hotmap_section *section, unsig
 		return false;
 	for (unsigned int kind = 0; kind < walk->kinds; kind++)
 		atomic_fetch_and_explicit(&hotmap_marks(walk->map, section, kind)[nr / 64], ~(UINT64_C(1) << (nr % 64)),
-					  memory_order_acq_rel); /* M2 */
+					  memory_order_seq_cst); /* M2 */
 	spot.chunk = hotmap_chunk_of(
 		atomic_load_explicit(hotmap_chunk_word(walk->map, section, nr), memory_order_acquire)); /* C2 */
 	spot.cap = spot.chunk ? hotmap_cap(spot.chunk) : 0;
@@ -120,7 +120,7 @@ static bool visit_section(struct walk *walk, uint64_t index, unsigned int first,
 
 	for (unsigned int kind = 0; kind < walk->kinds; kind++)
 		atomic_fetch_and_explicit(&map->hot[kind][index / 64], ~(UINT64_C(1) << (index % 64)),
-					  memory_order_acq_rel); /* M2 */
+					  memory_order_seq_cst); /* M2 */
 	section = hotmap_section_at(map, index);
 	if (!section)
 		return false;
@@ -140,7 +140,7 @@ static bool visit_section(struct walk *walk, uint64_t index, unsigned int first,
 		for (unsigned int kind = 0; kind < walk->kinds; kind++)
 			if (atomic_load_explicit(&hotmap_marks(map, section, kind)[w], memory_order_acquire))
 				atomic_fetch_or_explicit(&map->hot[kind][index / 64], UINT64_C(1) << (index % 64),
-							 memory_order_acq_rel);
+							 memory_order_seq_cst); /* M1 */
 	return stop;
 }
 
@@ -160,7 +160,7 @@ static bool visit_range(struct walk *walk, uint64_t from, uint64_t to)
 		unsigned int first = 0, last = map->chunks;
 
 		for (unsigned int kind = 0; kind < walk->kinds; kind++)
-			hot |= atomic_load_explicit(&map->hot[kind][index / 64], memory_order_acquire); /* M2 */
+			hot |= atomic_load_explicit(&map->hot[kind][index / 64], memory_order_seq_cst); /* M2 */
 		hot >>= index % 64;
 		if (!hot) {
 			index = (index / 64 + 1) * 64;

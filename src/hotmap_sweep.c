@@ -75,7 +75,7 @@ static void sweep_chunk(struct pass *pass, struct hotmap_section *section, unsig
 		atomic_store_explicit(chunk_word, 0, memory_order_release); /* C1 */
 		for (unsigned int kind = 0; kind < MARK_KINDS; kind++)
 			atomic_fetch_and_explicit(&hotmap_marks(map, section, kind)[nr / 64],
-						  ~(UINT64_C(1) << (nr % 64)), memory_order_acq_rel);
+						  ~(UINT64_C(1) << (nr % 64)), memory_order_seq_cst);
 		atomic_fetch_sub_explicit(&map->n_chunks, 1, memory_order_relaxed);
 		retire_push(map->retire, RETIRE_CHUNK, &chunk->retired);
 	} else if (n > 0 &&
@@ -94,7 +94,7 @@ static void remove_section(struct hotmap *map, struct hotmap_section *section)
 	atomic_store_explicit(&map->top[index], NULL, memory_order_release); /* S1 */
 	atomic_fetch_and_explicit(&map->present[index / 64], ~bit, memory_order_relaxed);
 	for (unsigned int kind = 0; kind < MARK_KINDS; kind++)
-		atomic_fetch_and_explicit(&map->hot[kind][index / 64], ~bit, memory_order_acq_rel);
+		atomic_fetch_and_explicit(&map->hot[kind][index / 64], ~bit, memory_order_seq_cst);
 	atomic_fetch_sub_explicit(&map->n_sections, 1, memory_order_relaxed);
 	retire_push(map->retire, RETIRE_SECTION, &section->retired);
 }

@@ -38,6 +38,8 @@ static bool is_alive(void *ctx, uint32_t backref)
 
 struct hotness *hotness_new(const struct hotness_options *options, struct owners *owners)
 {
+	const struct tablemem_ops *ops = options->memory;
+	struct tablearena *arena = NULL;
 	struct hotness *hotness;
 	struct tablemem mem;
 
@@ -48,14 +50,24 @@ struct hotness *hotness_new(const struct hotness_options *options, struct owners
 		errno = EINVAL;
 		return NULL;
 	}
-	tablemem_init(&mem, options->memory, options->memory_max_bytes);
-	hotness = tablemem_alloc_lines(&mem, sizeof(*hotness));
-	if (!hotness) {
+	if (!ops) {
+		arena = tablearena_new(NULL, options->nodes);
+		ops = arena ? tablearena_ops(arena) : NULL;
+	}
+	if (!ops) {
 		errno = ENOMEM;
 		return NULL;
 	}
+	tablemem_init(&mem, ops, options->memory_max_bytes);
+	hotness = tablemem_alloc_lines(&mem, sizeof(*hotness));
+	if (!hotness) {
+		tablearena_free(arena);
+		errno = ENOMEM;
+		return NULL;
+	}
+	hotness->arena = arena;
 	/* From here on it is counted where it lies itself. */
-	tablemem_init(&hotness->mem, options->memory, options->memory_max_bytes);
+	tablemem_init(&hotness->mem, ops, options->memory_max_bytes);
 	atomic_init(&hotness->mem.bytes, tablemem_bytes(&mem));
 	hotness->layout = options->layout;
 	hotness->shards = options->shards;
@@ -75,6 +87,7 @@ struct hotness *hotness_new(const struct hotness_options *options, struct owners
 
 void hotness_free(struct hotness *hotness)
 {
+	struct tablearena *arena;
 	struct tablemem mem;
 
 	if (!hotness)
@@ -84,8 +97,10 @@ void hotness_free(struct hotness *hotness)
 	hotmap_free(hotness->map);
 	regions_free(hotness->regions);
 	mem = hotness->mem;
+	arena = hotness->arena;
 	tablemem_free_lines(&mem, hotness, sizeof(*hotness));
 	assert(tablemem_bytes(&mem) == 0);
+	tablearena_free(arena);
 }
 
 unsigned int hotness_shard(uint32_t pid, uint64_t addr, unsigned int shards)
@@ -119,13 +134,6 @@ uint64_t hotness_now_ns(const struct hotness *hotness)
 	return now_ns;
 }
 
-static enum region_mapping mapping_of(const struct sample *sample)
-{
-	if (sample->page_shift >= 30)
-		return REGION_HUGE_1G;
-	return sample->page_shift >= REGION_SHIFT ? REGION_HUGE_2M : REGION_BASE_PAGES;
-}
-
 static uint64_t mapping_bytes(enum region_mapping mapping)
 {
 	switch (mapping) {
@@ -136,95 +144,6 @@ static uint64_t mapping_bytes(enum region_mapping mapping)
 	default:
 		return PAGE_SIZE_BYTES;
 	}
-}
-
-/* The sample's region, made when it is new. NULL: no memory. */
-static struct region *get_region(struct hotness *hotness, unsigned int shard, const struct sample *sample,
-				 uint32_t owner_slot, uint32_t *ret_slot)
-{
-	struct region *region = regions_find(hotness->regions, shard, owner_slot, sample->addr, ret_slot);
-	struct owner *owner;
-
-	if (region)
-		return region;
-	region = regions_add(hotness->regions, shard, owner_slot, sample->addr, sample->time_ns, ret_slot);
-	owner = region ? owners_at(hotness->owners, owner_slot) : NULL;
-	if (owner)
-		atomic_fetch_add_explicit(&owner->regions, 1, memory_order_relaxed);
-	return region;
-}
-
-void hotness_prefetch(const struct hotness *hotness, unsigned int shard, const struct sample *sample,
-		      uint32_t owner_slot, bool page_is_lower, unsigned int step)
-{
-	uint64_t pfn = sample->phys >> PAGE_SHIFT;
-
-	if (mapping_of(sample) != REGION_BASE_PAGES)
-		pfn &= ~(uint64_t)(REGION_PAGES - 1);
-	regions_prefetch(hotness->regions, shard, owner_slot, sample->addr, step);
-	if (page_is_lower && step < 2)
-		hotmap_prefetch(hotness->map, pfn, step);
-}
-
-enum hotness_result hotness_access_page(struct hotness *hotness, unsigned int shard_nr, const struct record_rule *rule,
-					const struct sample *sample, uint32_t owner_slot,
-					const struct hotness_place *place)
-{
-	struct hotness_shard *shard = &hotness->shard[shard_nr];
-	const enum region_mapping mapping = mapping_of(sample);
-	unsigned int page = (unsigned int)(sample->addr >> PAGE_SHIFT) & (REGION_PAGES - 1);
-	uint64_t pfn = sample->phys >> PAGE_SHIFT;
-	struct hotmap_access access;
-	struct region *region;
-	bool is_new;
-	uint32_t slot;
-	int first;
-
-	assert(shard_nr < hotness->shards && rule->layout == hotness->layout);
-	if (sample->addr >= REGION_ADDR_MAX || sample->phys >> HOTMAP_PHYS_BITS)
-		return HOTNESS_NO_MEMORY;
-	if (mapping != REGION_BASE_PAGES) {
-		page = 0;
-		pfn &= ~(uint64_t)(REGION_PAGES - 1);
-	}
-	if (sample->time_ns > atomic_load_explicit(&shard->now_ns, memory_order_relaxed))
-		atomic_store_explicit(&shard->now_ns, sample->time_ns, memory_order_relaxed);
-	region = get_region(hotness, shard_nr, sample, owner_slot, &slot);
-	if (!region)
-		return HOTNESS_NO_MEMORY;
-	region_touch(region, sample->time_ns, place->nid, mapping);
-	first = region_see(&hotness->mem, region, page);
-	if (first < 0)
-		return HOTNESS_NO_MEMORY;
-	if (first) /* one writer, so no locked add */
-		atomic_store_explicit(&shard->pages_seen,
-				      atomic_load_explicit(&shard->pages_seen, memory_order_relaxed) + 1,
-				      memory_order_relaxed);
-	if (first && (sample->flags & SAMPLE_MAYBE_FIRST_TOUCH))
-		return HOTNESS_FIRST_SIGHTING;
-	region_count(region, sample->time_ns);
-	if (!place->is_lower || place->target_nid < 0)
-		return HOTNESS_FAST;
-	access = (struct hotmap_access){
-		.rule = rule, .backref = REGION_BACKREF(slot, page), .nid = place->target_nid, .now_ns = sample->time_ns
-	};
-	switch (hotmap_touch(hotness->map, pfn, &access, &is_new)) {
-	case HOTMAP_RECORDED:
-		break;
-	case HOTMAP_READY:
-		if (is_new)
-			atomic_store_explicit(&shard->records_made,
-					      atomic_load_explicit(&shard->records_made, memory_order_relaxed) + 1,
-					      memory_order_relaxed);
-		return HOTNESS_READY;
-	default:
-		return HOTNESS_NO_MEMORY;
-	}
-	if (is_new)
-		atomic_store_explicit(&shard->records_made,
-				      atomic_load_explicit(&shard->records_made, memory_order_relaxed) + 1,
-				      memory_order_relaxed);
-	return HOTNESS_RECORDED;
 }
 
 static bool fill_candidate(const struct hotness *hotness, uint64_t pfn, uint64_t word, struct hotness_candidate *ret)
@@ -324,6 +243,7 @@ bool hotness_put_back(struct hotness *hotness, const struct hotness_candidate *c
 {
 	unsigned int shard = hotness_shard(candidate->pid, candidate->addr, hotness->shards);
 	unsigned int page = (unsigned int)(candidate->addr >> PAGE_SHIFT) & (REGION_PAGES - 1);
+	const struct region *region;
 	const struct owner *owner;
 	uint32_t slot;
 	bool done = false;
@@ -331,8 +251,11 @@ bool hotness_put_back(struct hotness *hotness, const struct hotness_candidate *c
 	rcu_enter();
 	/* The slot may be another's since it was taken. */
 	owner = owners_at(hotness->owners, candidate->owner_slot);
-	if (owner && owner->pid == candidate->pid && owner->start_ticks == candidate->start_ticks &&
-	    regions_find(hotness->regions, shard, candidate->owner_slot, candidate->addr, &slot))
+	region = owner && owner->pid == candidate->pid && owner->start_ticks == candidate->start_ticks
+			 ? regions_find(hotness->regions, shard, candidate->owner_slot, candidate->addr, &slot)
+			 : NULL;
+	/* A region that was made anew meanwhile may not have seen the page, and a word must not say that it has. */
+	if (region && region_has_seen(region, page))
 		done = hotmap_put(hotness->map, candidate->pfn,
 				  (uint64_t)REGION_BACKREF(slot, page) << 32 | hotmap_record(candidate->record),
 				  hotness_now_ns(hotness));

@@ -5,8 +5,9 @@
 #include "stats.h"
 
 #define LIST_END       UINT32_MAX
-#define MARGIN         16 /* evict down to 1/16 below the bound */
-#define EVICT_ROUNDS   16 /* of estimates; then the next turn goes on */
+#define MARGIN         16  /* evict down to 1/16 below the bound */
+#define EVICT_ROUNDS   16  /* of estimates; then the next turn goes on */
+#define TIDY_PARTS     128 /* of 2 MiB put into huge pages in a turn: at most a tenth of a second */
 #define AGE_CLASSES    256
 #define AGE_CLASS_BITS 3 /* eight classes to each doubling of the age */
 
@@ -191,4 +192,6 @@ void hotness_janitor(struct hotness *hotness, uint64_t now_ns, uint64_t cold_ns,
 	remove_going(&going, last_ns, stats);
 	regions_tidy(hotness->regions);
 	keep_bound(hotness, now_ns, stats);
+	if (hotness->arena)
+		tablearena_tidy(hotness->arena, TIDY_PARTS);
 }

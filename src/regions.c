@@ -3,70 +3,16 @@
 #include <errno.h>
 #include <pthread.h>
 
-#include "regions.h"
+#include "regions_internal.h"
 #include "retire.h"
 #include "tablemem.h"
 
-#define SHARDS_MAX     64
-#define PAGE_SLOTS     64 /* of 64 bytes: a page of the pool, so that a mask of 64 bits tells which are used */
-#define TABLE_MIN      256
-#define BUCKET_BITS    23
-#define BUCKET_MASK    ((1U << BUCKET_BITS) - 1)
-#define BUCKET_EMPTY   0U
-#define BUCKET_REMOVED 1U
-#define BUCKET_FIRST   2U /* index 0 */
-
-struct region_table {
-	struct retire_node retired;
-	uint32_t mask;
-	uint32_t used; /* live or removed; under the lock, as live */
-	uint32_t live;
-	uint32_t spare;
-	_Atomic uint32_t bucket[]; /* B1, B2; 9 bits of the hash, 23 of the index + BUCKET_FIRST */
-};
-
-struct region_shard {
-	/* What a hit reads. */
-	_Alignas(64) _Atomic(struct region_table *) table; /* T1, T2 */
-	struct region *pool;
-	_Atomic uint32_t live; /* gauge, relaxed */
-	_Atomic bool full;     /* relaxed */
-
-	/* Under the lock. */
-	_Alignas(64) pthread_mutex_t lock;
-	_Atomic uint64_t *used; /* a mask for each page of the pool; written under the lock, read by the janitor */
-	_Atomic uint32_t pages; /* one past the highest page that was ever used; as used */
-	uint64_t *crowded;      /* a bit for each page without a free slot */
-	uint32_t first_word;    /* of crowded: all before it are all ones */
-	struct tablerange used_range;
-};
-
-struct regions {
-	struct tablemem *mem;
-	struct retire *retire;
-	unsigned int shards;
-	unsigned int index_bits;
-	uint32_t pages_max; /* of one shard */
-	struct region_shard shard[];
-};
-
-static uint64_t make_key(uint32_t owner_slot, uint64_t addr)
-{
-	return ((uint64_t)owner_slot + 1) << 36 | addr >> REGION_SHIFT;
-}
-
-static uint64_t hash_key(uint64_t key)
-{
-	key ^= key >> 32;
-	key *= UINT64_C(0xd6e8feb86659fd93);
-	key ^= key >> 32;
-	key *= UINT64_C(0xd6e8feb86659fd93);
-	return key ^ key >> 32;
-}
+#define SHARDS_MAX 64
+#define TABLE_MIN  256
 
 static uint32_t make_bucket(uint64_t hash, uint32_t index)
 {
-	return (uint32_t)(hash >> 55) << BUCKET_BITS | (index + BUCKET_FIRST);
+	return (uint32_t)(hash >> 55) << REGIONS_BUCKET_BITS | (index + REGIONS_BUCKET_FIRST);
 }
 
 static size_t table_bytes(uint32_t buckets)
@@ -98,7 +44,7 @@ static size_t regions_bytes(unsigned int shards)
 
 static size_t pool_bytes(const struct regions *regions)
 {
-	return (size_t)regions->pages_max * PAGE_SLOTS * sizeof(struct region);
+	return (size_t)regions->pages_max * REGIONS_PAGE_SLOTS * sizeof(struct region);
 }
 
 static int init_shard(struct regions *regions, struct region_shard *shard)
@@ -132,7 +78,7 @@ struct regions *regions_new(struct tablemem *mem, struct retire *retire, unsigne
 	for (unsigned int n = 1; n < shards; n *= 2)
 		regions->index_bits--;
 	/* The last page is left out: its last indices would not fit into a bucket beside "empty" and "removed". */
-	regions->pages_max = (1U << regions->index_bits) / PAGE_SLOTS - 1;
+	regions->pages_max = (1U << regions->index_bits) / REGIONS_PAGE_SLOTS - 1;
 	retire_handle(retire, RETIRE_REGION_TABLE, free_table, mem);
 	for (unsigned int i = 0; i < shards; i++) {
 		if (init_shard(regions, &regions->shard[i]) < 0) {
@@ -161,7 +107,8 @@ static void free_shard(struct regions *regions, struct region_shard *shard)
 
 	for (uint32_t i = 0; i < pages; i++)
 		for (uint64_t used = shard->used[i]; used; used &= used - 1)
-			free_region(regions->mem, &shard->pool[i * PAGE_SLOTS + (unsigned int)__builtin_ctzll(used)]);
+			free_region(regions->mem,
+				    &shard->pool[i * REGIONS_PAGE_SLOTS + (unsigned int)__builtin_ctzll(used)]);
 	if (table)
 		free_table(regions->mem, &table->retired);
 	tablemem_free(regions->mem, shard->crowded, (regions->pages_max + 63) / 64 * sizeof(uint64_t));
@@ -180,63 +127,10 @@ void regions_free(struct regions *regions)
 	tablemem_free_lines(regions->mem, regions, regions_bytes(regions->shards));
 }
 
-struct region *regions_find(const struct regions *regions, unsigned int shard_nr, uint32_t owner_slot, uint64_t addr,
+struct region *regions_find(const struct regions *regions, unsigned int shard, uint32_t owner_slot, uint64_t addr,
 			    uint32_t *ret_slot)
 {
-	const struct region_shard *shard = &regions->shard[shard_nr];
-	const struct region_table *table = atomic_load_explicit(&shard->table, memory_order_acquire); /* T2 */
-	uint64_t key = make_key(owner_slot, addr), hash = hash_key(key);
-
-	/* Ends: a table is never filled, see make_space(). */
-	for (uint32_t i = (uint32_t)hash & table->mask;; i = (i + 1) & table->mask) {
-		uint32_t bucket = atomic_load_explicit(&table->bucket[i], memory_order_acquire); /* B2 */
-		uint32_t index = bucket & BUCKET_MASK;
-		struct region *region;
-
-		if (bucket == BUCKET_EMPTY)
-			return NULL;
-		if (bucket >> BUCKET_BITS != hash >> 55 || index < BUCKET_FIRST)
-			continue;
-		index -= BUCKET_FIRST;
-		region = &shard->pool[index];
-		if (atomic_load_explicit(&region->key, memory_order_acquire) != key) /* K2 */
-			continue;
-		if (ret_slot)
-			*ret_slot = shard_nr << regions->index_bits | index;
-		return region;
-	}
-}
-
-void regions_prefetch(const struct regions *regions, unsigned int shard_nr, uint32_t owner_slot, uint64_t addr,
-		      unsigned int step)
-{
-	const struct region_shard *shard = &regions->shard[shard_nr];
-	const struct region_table *table = atomic_load_explicit(&shard->table, memory_order_acquire); /* T2 */
-	uint64_t hash = hash_key(make_key(owner_slot, addr));
-	uint32_t i = (uint32_t)hash & table->mask, bucket;
-	const struct region *region;
-
-	if (step == 0) {
-		__builtin_prefetch((const void *)&table->bucket[i]);
-		return;
-	}
-	for (;; i = (i + 1) & table->mask) {
-		bucket = atomic_load_explicit(&table->bucket[i], memory_order_acquire); /* B2 */
-		if (bucket == BUCKET_EMPTY)
-			return;
-		if (bucket >> BUCKET_BITS == hash >> 55 && (bucket & BUCKET_MASK) >= BUCKET_FIRST)
-			break;
-	}
-	region = &shard->pool[(bucket & BUCKET_MASK) - BUCKET_FIRST];
-	if (step == 1) {
-		__builtin_prefetch(region, 1);
-	} else {
-		const struct region_seen *seen = atomic_load_explicit(&region->seen, memory_order_relaxed);
-
-		/* Its address is all that is used: it may be on its way out. */
-		if (seen)
-			__builtin_prefetch((const void *)&seen->bits[(addr >> PAGE_SHIFT) % REGION_PAGES / 64]);
-	}
+	return regions_find_key(regions, shard, regions_key(owner_slot, addr), ret_slot);
 }
 
 static void table_put(struct region_table *table, uint64_t hash, uint32_t index)
@@ -245,10 +139,10 @@ static void table_put(struct region_table *table, uint64_t hash, uint32_t index)
 
 	for (;; i = (i + 1) & table->mask) {
 		bucket = atomic_load_explicit(&table->bucket[i], memory_order_relaxed);
-		if (bucket <= BUCKET_REMOVED)
+		if (bucket <= REGIONS_BUCKET_REMOVED)
 			break;
 	}
-	if (bucket == BUCKET_EMPTY)
+	if (bucket == REGIONS_BUCKET_EMPTY)
 		table->used++;
 	table->live++;
 	atomic_store_explicit(&table->bucket[i], make_bucket(hash, index), memory_order_release); /* B1 */
@@ -265,11 +159,11 @@ static void replace_table(struct regions *regions, struct region_shard *shard, s
 	for (uint64_t i = 0; i <= table->mask; i++) {
 		uint32_t bucket = atomic_load_explicit(&table->bucket[i], memory_order_relaxed);
 
-		if (bucket > BUCKET_REMOVED) {
-			uint32_t index = (bucket & BUCKET_MASK) - BUCKET_FIRST;
+		if (bucket > REGIONS_BUCKET_REMOVED) {
+			uint32_t index = (bucket & REGIONS_BUCKET_MASK) - REGIONS_BUCKET_FIRST;
 			uint64_t key = atomic_load_explicit(&shard->pool[index].key, memory_order_relaxed);
 
-			table_put(next, hash_key(key), index);
+			table_put(next, regions_hash(key), index);
 		}
 	}
 	atomic_store_explicit(&shard->table, next, memory_order_release); /* T1 */
@@ -350,30 +244,31 @@ static int take_index(struct regions *regions, struct region_shard *shard, uint3
 	atomic_store_explicit(&shard->used[page], used, memory_order_relaxed);
 	if (used == UINT64_MAX)
 		shard->crowded[page / 64] |= UINT64_C(1) << (page % 64);
-	*ret = page * PAGE_SLOTS + (uint32_t)__builtin_ctzll(bit);
+	*ret = page * REGIONS_PAGE_SLOTS + (uint32_t)__builtin_ctzll(bit);
 	return 0;
 }
 
 static void put_index(struct regions *regions, struct region_shard *shard, uint32_t index)
 {
 	const struct tablemem_ops *ops = regions->mem->ops;
-	uint32_t page = index / PAGE_SLOTS;
+	uint32_t page = index / REGIONS_PAGE_SLOTS;
 	uint64_t used = atomic_load_explicit(&shard->used[page], memory_order_relaxed);
 
-	used &= ~(UINT64_C(1) << (index % PAGE_SLOTS));
+	used &= ~(UINT64_C(1) << (index % REGIONS_PAGE_SLOTS));
 	atomic_store_explicit(&shard->used[page], used, memory_order_relaxed);
 	shard->crowded[page / 64] &= ~(UINT64_C(1) << (page % 64));
 	if (page / 64 < shard->first_word)
 		shard->first_word = page / 64;
 	if (used == 0)
-		ops->discard(ops->ctx, &shard->pool[(size_t)page * PAGE_SLOTS], PAGE_SLOTS * sizeof(struct region));
+		ops->discard(ops->ctx, &shard->pool[(size_t)page * REGIONS_PAGE_SLOTS],
+			     REGIONS_PAGE_SLOTS * sizeof(struct region));
 }
 
 struct region *regions_add(struct regions *regions, unsigned int shard_nr, uint32_t owner_slot, uint64_t addr,
 			   uint64_t now_ns, uint32_t *ret_slot)
 {
 	struct region_shard *shard = &regions->shard[shard_nr];
-	uint64_t key = make_key(owner_slot, addr);
+	uint64_t key = regions_key(owner_slot, addr);
 	struct region *region = NULL;
 	uint32_t index;
 
@@ -391,7 +286,7 @@ struct region *regions_add(struct regions *regions, unsigned int shard_nr, uint3
 	atomic_store_explicit(&region->mapping, REGION_BASE_PAGES, memory_order_relaxed);
 	atomic_store_explicit(&region->state, REGION_LIVE, memory_order_relaxed);
 	atomic_store_explicit(&region->key, key, memory_order_release); /* K1 */
-	table_put(atomic_load_explicit(&shard->table, memory_order_relaxed), hash_key(key), index);
+	table_put(atomic_load_explicit(&shard->table, memory_order_relaxed), regions_hash(key), index);
 	atomic_fetch_add_explicit(&shard->live, 1, memory_order_relaxed);
 	*ret_slot = shard_nr << regions->index_bits | index;
 out:
@@ -401,9 +296,7 @@ out:
 
 struct region *regions_at(const struct regions *regions, uint32_t slot)
 {
-	const struct region_shard *shard = &regions->shard[slot >> regions->index_bits];
-
-	return &shard->pool[slot & ((1U << regions->index_bits) - 1)];
+	return regions_slot(regions, slot);
 }
 
 size_t regions_count(const struct regions *regions)
@@ -417,7 +310,7 @@ size_t regions_count(const struct regions *regions)
 
 size_t regions_capacity(const struct regions *regions)
 {
-	return (size_t)regions->pages_max * PAGE_SLOTS;
+	return (size_t)regions->pages_max * REGIONS_PAGE_SLOTS;
 }
 
 bool regions_was_full(struct regions *regions)
@@ -439,7 +332,7 @@ void regions_for_each(struct regions *regions, void (*fn)(void *ctx, uint32_t sl
 			uint64_t used = atomic_load_explicit(&shard->used[page], memory_order_relaxed);
 
 			for (; used; used &= used - 1) {
-				uint32_t index = page * PAGE_SLOTS + (uint32_t)__builtin_ctzll(used);
+				uint32_t index = page * REGIONS_PAGE_SLOTS + (uint32_t)__builtin_ctzll(used);
 				struct region *region = &shard->pool[index];
 
 				/* K2. A slot that was taken a moment ago may have no key yet. */
@@ -456,7 +349,7 @@ void regions_unlink(struct regions *regions, uint32_t slot, enum region_state st
 	struct region_shard *shard = &regions->shard[slot >> regions->index_bits];
 	uint32_t index = slot & ((1U << regions->index_bits) - 1);
 	struct region *region = &shard->pool[index];
-	uint64_t hash = hash_key(atomic_load_explicit(&region->key, memory_order_relaxed));
+	uint64_t hash = regions_hash(atomic_load_explicit(&region->key, memory_order_relaxed));
 	struct region_table *table;
 	uint32_t i;
 
@@ -466,12 +359,12 @@ void regions_unlink(struct regions *regions, uint32_t slot, enum region_state st
 	for (i = (uint32_t)hash & table->mask;; i = (i + 1) & table->mask) {
 		uint32_t bucket = atomic_load_explicit(&table->bucket[i], memory_order_relaxed);
 
-		assert(bucket != BUCKET_EMPTY);
+		assert(bucket != REGIONS_BUCKET_EMPTY);
 		if (bucket == make_bucket(hash, index))
 			break;
 	}
 	/* Relaxed: who still sees the old value holds the region until the grace period, and that is allowed. */
-	atomic_store_explicit(&table->bucket[i], BUCKET_REMOVED, memory_order_relaxed);
+	atomic_store_explicit(&table->bucket[i], REGIONS_BUCKET_REMOVED, memory_order_relaxed);
 	table->live--;
 	pthread_mutex_unlock(&shard->lock);
 }

@@ -77,25 +77,6 @@ uint64_t region_idle_ns(const struct region *region, uint64_t now_ns)
 	return ticks > 0 ? (uint64_t)ticks << REGION_TICK_SHIFT : 0;
 }
 
-void region_touch(struct region *region, uint64_t now_ns, int nid, enum region_mapping mapping)
-{
-	uint64_t nodes = atomic_load_explicit(&region->nodes, memory_order_relaxed), bit;
-
-	/* Beyond the epochs all counts are from too long ago; said here, while the time of the last access is known. */
-	if (region_idle_ns(region, now_ns) > REGION_EPOCHS * REGION_EPOCH_NS)
-		atomic_store_explicit(&region->heat, (now_ns / REGION_EPOCH_NS & 0xffff) << 48, memory_order_relaxed);
-	if (ticks_since(region, now_ns) > 0)
-		atomic_store_explicit(&region->last_tick, (uint32_t)(now_ns >> REGION_TICK_SHIFT),
-				      memory_order_relaxed);
-	if (nid >= 0) {
-		bit = UINT64_C(1) << (nid < REGION_NODE_LAST ? nid : REGION_NODE_LAST);
-		if (!(nodes & bit))
-			atomic_store_explicit(&region->nodes, nodes | bit, memory_order_relaxed);
-	}
-	if (atomic_load_explicit(&region->mapping, memory_order_relaxed) != mapping)
-		atomic_store_explicit(&region->mapping, (uint8_t)mapping, memory_order_relaxed);
-}
-
 /* @heat moved on to the epoch of @now_ns. Returns how many epochs that one is before the current one (0, or a late
  * sample). */
 static int roll_epochs(uint64_t *heat, uint64_t now_ns)

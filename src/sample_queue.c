@@ -74,27 +74,44 @@ int sample_queue_push(struct sample_queue *queue, const struct sample *sample)
 	return 0;
 }
 
-size_t sample_queue_pop(struct sample_queue *queue, struct sample *ret, size_t max)
+size_t sample_queue_peek(struct sample_queue *queue, size_t max, const struct sample **ret)
 {
 	/* Relaxed: only this thread writes it. */
 	uint64_t tail = atomic_load_explicit(&queue->tail, memory_order_relaxed), n;
-	size_t at = (size_t)(tail & queue->mask), first;
+	size_t at = (size_t)(tail & queue->mask), row = (size_t)queue->mask + 1 - at;
 
 	if (queue->head_seen - tail < max)
 		queue->head_seen = atomic_load_explicit(&queue->head, memory_order_acquire); /* C1 */
 	n = queue->head_seen - tail;
-	if (n > max)
-		n = max;
-	if (n == 0)
-		return 0;
-	first = (size_t)queue->mask + 1 - at;
-	if (first > n)
-		first = (size_t)n;
-	memcpy(ret, &queue->slot[at], first * sizeof(*ret));
-	memcpy(ret + first, queue->slot, ((size_t)n - first) * sizeof(*ret));
+	*ret = &queue->slot[at];
+	if (row < max)
+		max = row;
+	return n < max ? (size_t)n : max;
+}
+
+void sample_queue_skip(struct sample_queue *queue, size_t n)
+{
+	uint64_t tail = atomic_load_explicit(&queue->tail, memory_order_relaxed);
+
+	assert(n <= queue->head_seen - tail);
 	/* C2 */
 	atomic_store_explicit(&queue->tail, tail + n, memory_order_release);
-	return (size_t)n;
+}
+
+size_t sample_queue_pop(struct sample_queue *queue, struct sample *ret, size_t max)
+{
+	size_t done = 0;
+
+	/* Twice, for what lies around the end of the ring. */
+	for (int part = 0; part < 2 && done < max; part++) {
+		const struct sample *at;
+		size_t n = sample_queue_peek(queue, max - done, &at);
+
+		memcpy(ret + done, at, n * sizeof(*ret));
+		sample_queue_skip(queue, n);
+		done += n;
+	}
+	return done;
 }
 
 size_t sample_queue_used(const struct sample_queue *queue)

@@ -29,7 +29,7 @@ BELOW = {
 }
 # Headers without a source of their own name.
 HEADER_ONLY = {"build_config": "base", "cleanup": "base", "sample": "facts", "options_undef": "facts", "options_rest": "facts",
-               "options": "facts", "ibs": "data"}
+               "options": "facts", "ibs": "data", "record": "data"}
 
 # stage: what else of the data plane it may include.
 DATA = {
@@ -40,7 +40,7 @@ DATA = {
     "reader": {"source", "perf_ring", "decode", "ibs", "sample_queue", "hotness"},
     "sample_queue": set(),
     "collector": {"sample_queue", "hotness", "owners", "record"},
-    "hotness": {"hotmap", "regions", "owners", "record", "retire", "tablemem"},
+    "hotness": {"hotmap", "regions", "owners", "record", "retire", "tablearena", "tablemem"},
     "hotmap": {"hotness", "owners", "record", "regions", "retire", "tablemem"},
     "regions": {"hotness", "owners", "record", "retire", "tablemem"},
     "janitor": {"hotness", "owners"},

@@ -29,7 +29,7 @@ static struct bench *bench_new(enum record_layout layout, uint64_t memory_max_by
 	b->rig = rig_new(&options, true);
 	b->topology = topology_store_new(topology_ref(b->rig->topology));
 	for (int i = 0; i < QUEUES; i++)
-		b->queues[i] = sample_queue_new(256);
+		b->queues[i] = sample_queue_new(512);
 	params = (struct collector_params){ .hotness = b->rig->hotness,
 					    .owners = b->rig->owners,
 					    .topology = b->topology,
@@ -260,19 +260,21 @@ static void the_target_is_topologys(void)
 /* A step takes what it may and begins with another queue each time. */
 static void steps_are_bounded_and_fair(void)
 {
+	enum { FILLED = 400 };
 	struct bench *b = bench_new(RECORD_PRECISE, 1ULL << 30);
 	struct sample s = good_sample(b, 0);
 	size_t left[QUEUES];
 
 	for (int i = 0; i < QUEUES; i++)
-		for (int k = 0; k < 200; k++)
+		for (int k = 0; k < FILLED; k++)
 			push(b, i, &s);
 	CU_ASSERT_EQUAL(collector_step(b->collector, &b->config, 0, 10), 10);
-	CU_ASSERT_EQUAL(sample_queue_used(b->queues[0]), 190);
-	CU_ASSERT_EQUAL(collector_step(b->collector, &b->config, 0, 70), 70);
-	CU_ASSERT_EQUAL(sample_queue_used(b->queues[1]), 200 - 64);
-	CU_ASSERT_EQUAL(sample_queue_used(b->queues[2]), 200 - 6);
-	CU_ASSERT_EQUAL(collector_step(b->collector, &b->config, 0, 100000), 3 * 64);
+	CU_ASSERT_EQUAL(sample_queue_used(b->queues[0]), FILLED - 10);
+	CU_ASSERT_EQUAL(collector_step(b->collector, &b->config, 0, COLLECTOR_BATCH_SAMPLES + 6),
+			COLLECTOR_BATCH_SAMPLES + 6);
+	CU_ASSERT_EQUAL(sample_queue_used(b->queues[1]), FILLED - COLLECTOR_BATCH_SAMPLES);
+	CU_ASSERT_EQUAL(sample_queue_used(b->queues[2]), FILLED - 6);
+	CU_ASSERT_EQUAL(collector_step(b->collector, &b->config, 0, 100000), 3 * COLLECTOR_BATCH_SAMPLES);
 	CU_ASSERT_EQUAL(collector_step(b->collector, &b->config, 0, 0), 0);
 	/* With little budget, none starves. */
 	for (int i = 0; i < QUEUES; i++)

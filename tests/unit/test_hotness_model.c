@@ -235,7 +235,8 @@ static void do_put_back(void)
 					    w.region[k].pid + 100 == (int)c->pid && w.region[k].area == area &&
 					    w.region[k].start_ticks == c->start_ticks)
 						instance = k;
-		expected = instance >= 0 && !w.record[frame].exists;
+		expected = instance >= 0 && !w.record[frame].exists &&
+			   w.region[instance].seen[c->addr / PAGE_SIZE_BYTES % REGION_PAGES];
 		EXPECT(put == expected || (expected && w.bounded));
 		if (put) {
 			w.record[frame] = (struct m_record){

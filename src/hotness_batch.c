@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The path of a sample into the tables. In the steady state (a base page of a slow node that was sampled before) it
+ * touches three lines that are not in a cache of the core: the chunk word, the page's word, and the region. The word is
+ * found by PFN and names the region, so there is no lookup by address; and since it names this very page of it, the
+ * page was seen before: neither the hash of the regions nor the bitmap of pages is looked at.
+ */
+#include <assert.h>
+
+#include "hotmap_update.h"
+#include "hotness_internal.h"
+#include "owners.h"
+#include "regions_internal.h"
+#include "sample.h"
+
+/* A sample on its way through the steps of a batch. */
+struct probe {
+	uint64_t key; /* of the region; 0: can't be taken */
+	uint64_t pfn;
+	uint32_t page; /* of the region */
+	uint32_t chunk;
+	struct hotmap_section *section; /* NULL: there is no record to look for, or no section yet */
+	uint64_t chunk_word;
+	struct hotmap_spot spot;
+	struct region *region; /* where its bucket leads, as long as no record does */
+};
+
+static enum region_mapping mapping_of(const struct sample *sample)
+{
+	if (__builtin_expect(sample->page_shift < REGION_SHIFT, 1))
+		return REGION_BASE_PAGES;
+	return sample->page_shift >= 30 ? REGION_HUGE_1G : REGION_HUGE_2M;
+}
+
+static bool wants_record(const struct hotness_item *item)
+{
+	return item->place.is_lower && item->place.target_nid >= 0;
+}
+
+/* First step: what it is, and the chunk word or the bucket. */
+static void locate(const struct hotness *hotness, unsigned int shard, const struct hotness_item *item,
+		   struct probe *ret)
+{
+	const struct sample *sample = item->sample;
+	const struct hotmap *map = hotness->map;
+	uint64_t index;
+
+	ret->spot.at = NULL;
+	ret->section = NULL;
+	ret->chunk_word = 0;
+	ret->region = NULL;
+	ret->key = 0;
+	if (sample->addr >= REGION_ADDR_MAX || sample->phys >> HOTMAP_PHYS_BITS)
+		return;
+	ret->key = regions_key(item->owner_slot, sample->addr);
+	ret->page = (uint32_t)(sample->addr >> PAGE_SHIFT) & (REGION_PAGES - 1);
+	ret->pfn = sample->phys >> PAGE_SHIFT;
+	if (__builtin_expect(sample->page_shift >= REGION_SHIFT, 0)) {
+		ret->page = 0;
+		ret->pfn &= ~(uint64_t)(REGION_PAGES - 1);
+	}
+	if (!wants_record(item)) {
+		regions_prefetch_bucket(hotness->regions, shard, ret->key);
+		return;
+	}
+	index = ret->pfn >> map->section_shift;
+	ret->chunk = (uint32_t)(ret->pfn >> HOTMAP_CHUNK_SHIFT) & (map->chunks - 1);
+	ret->section = index < map->sections_max ? hotmap_section_at(map, index) : NULL;
+	if (ret->section)
+		__builtin_prefetch((const void *)hotmap_chunk_word(map, ret->section, ret->chunk));
+}
+
+/* Second step: the word, or its chunk, or the region. */
+static void find_word(const struct hotness *hotness, unsigned int shard, struct probe *probe)
+{
+	const struct hotmap *map = hotness->map;
+	unsigned int page = (unsigned int)probe->pfn & (HOTMAP_CHUNK_PAGES - 1);
+
+	if (!probe->section) {
+		if (probe->key)
+			probe->region = regions_prefetch_region(hotness->regions, shard, probe->key);
+		return;
+	}
+	probe->chunk_word = atomic_load_explicit(hotmap_chunk_word(map, probe->section, probe->chunk),
+						 memory_order_acquire); /* C2 */
+	if (probe->chunk_word & HOTMAP_DENSE) {
+		probe->spot = hotmap_find(map, probe->chunk_word, page);
+		__builtin_prefetch(probe->spot.at, 1);
+		if (hotmap_is_narrow(map))
+			__builtin_prefetch((const void *)hotmap_slots(probe->spot.chunk, HOTMAP_CHUNK_PAGES));
+	} else if (probe->chunk_word) {
+		__builtin_prefetch(hotmap_chunk_of(probe->chunk_word), 1);
+	}
+}
+
+/* Third step: the region that the word names, or the bucket of a page that has none, or what pages were seen. */
+static void find_region(const struct hotness *hotness, unsigned int shard, struct probe *probe)
+{
+	const struct hotmap *map = hotness->map;
+	uint64_t raw = 0;
+
+	if (!probe->section) {
+		if (probe->region)
+			regions_prefetch_seen(probe->region, probe->page);
+		return;
+	}
+	if (!probe->spot.at)
+		probe->spot = hotmap_find(map, probe->chunk_word, (unsigned int)probe->pfn & (HOTMAP_CHUNK_PAGES - 1));
+	if (probe->spot.at)
+		raw = hotmap_load(map, probe->spot.at);
+	if (raw)
+		__builtin_prefetch(regions_slot(hotness->regions,
+						REGION_SLOT_OF(hotmap_backref(
+							hotmap_wide(map, probe->spot.chunk, probe->spot.cap, raw)))),
+				   1);
+	else
+		regions_prefetch_bucket(hotness->regions, shard, probe->key);
+}
+
+static struct hotmap_access make_access(const struct hotness_item *item, uint32_t backref)
+{
+	return (struct hotmap_access){
+		.rule = item->rule, .backref = backref, .nid = item->place.target_nid, .now_ns = item->sample->time_ns
+	};
+}
+
+static enum hotness_result record(struct hotness *hotness, struct hotness_shard *shard, const struct hotness_item *item,
+				  uint64_t pfn, uint32_t backref)
+{
+	struct hotmap_access access = make_access(item, backref);
+	enum hotmap_result result;
+	bool is_new;
+
+	result = hotmap_touch(hotness->map, pfn, &access, &is_new);
+	if (result == HOTMAP_NO_MEMORY)
+		return HOTNESS_NO_MEMORY;
+	if (is_new) /* one writer, so no locked add */
+		atomic_store_explicit(&shard->records_made,
+				      atomic_load_explicit(&shard->records_made, memory_order_relaxed) + 1,
+				      memory_order_relaxed);
+	return result == HOTMAP_READY ? HOTNESS_READY : HOTNESS_RECORDED;
+}
+
+/*
+ * The page has a record, and that names this page of this region: true, and *@ret. Then the region's page was seen
+ * before, since it is seen before it is recorded, and no word outlives its region.
+ */
+static inline bool take_known(struct hotness *hotness, struct hotness_shard *shard, const struct hotness_item *item,
+			      const struct probe *probe, enum hotness_result *ret)
+{
+	struct hotmap *map = hotness->map;
+	uint64_t raw, word, last_ns;
+	struct hotmap_change change;
+	struct hotmap_access access;
+	enum hotmap_swap swap;
+	struct region *region;
+
+	if (!probe->spot.at)
+		return false;
+	raw = hotmap_load(map, probe->spot.at);
+	if (raw == 0 || (raw & hotmap_frozen_bit(map)))
+		return false;
+	word = hotmap_wide(map, probe->spot.chunk, probe->spot.cap, raw);
+	if (REGION_PAGE_OF(hotmap_backref(word)) != probe->page)
+		return false;
+	region = regions_slot(hotness->regions, REGION_SLOT_OF(hotmap_backref(word)));
+	if (atomic_load_explicit(&region->key, memory_order_acquire) != probe->key || /* K2 */
+	    atomic_load_explicit(&region->state, memory_order_relaxed) != REGION_LIVE)
+		return false;
+	region_touch(region, item->sample->time_ns, item->place.nid, mapping_of(item->sample));
+	region_count(region, item->sample->time_ns);
+	access = make_access(item, hotmap_backref(word));
+	last_ns = atomic_load_explicit(&probe->section->last_ns, memory_order_relaxed);
+	hotmap_use_section(probe->section, access.now_ns);
+	swap = hotmap_swap(map, &probe->spot, raw, &access, last_ns, &change);
+	if (__builtin_expect(swap != HOTMAP_SWAPPED || change.old == 0, 0)) {
+		/* Its chunk is being replaced; or a migrator took the record this moment, and it was made again. */
+		if (swap == HOTMAP_SWAPPED)
+			atomic_store_explicit(&shard->records_made,
+					      atomic_load_explicit(&shard->records_made, memory_order_relaxed) + 1,
+					      memory_order_relaxed);
+		else
+			*ret = record(hotness, shard, item, probe->pfn, access.backref);
+		if (swap != HOTMAP_SWAPPED)
+			return true;
+	}
+	*ret = hotmap_swapped(map, probe->section, probe->chunk, &change) == HOTMAP_READY ? HOTNESS_READY
+											  : HOTNESS_RECORDED;
+	return true;
+}
+
+/* The sample's region, made when it is new. NULL: no memory. */
+static struct region *get_region(struct hotness *hotness, unsigned int shard, const struct hotness_item *item,
+				 uint64_t key, uint32_t *ret_slot)
+{
+	struct region *region = regions_find_key(hotness->regions, shard, key, ret_slot);
+	struct owner *owner;
+
+	if (region)
+		return region;
+	region = regions_add(hotness->regions, shard, item->owner_slot, item->sample->addr, item->sample->time_ns,
+			     ret_slot);
+	owner = region ? owners_at(hotness->owners, item->owner_slot) : NULL;
+	if (owner)
+		atomic_fetch_add_explicit(&owner->regions, 1, memory_order_relaxed);
+	return region;
+}
+
+static enum hotness_result take(struct hotness *hotness, unsigned int shard_nr, const struct hotness_item *item,
+				const struct probe *probe)
+{
+	struct hotness_shard *shard = &hotness->shard[shard_nr];
+	const struct sample *sample = item->sample;
+	enum hotness_result result;
+	struct region *region;
+	uint32_t slot;
+	int first;
+
+	if (probe->key == 0)
+		return HOTNESS_NO_MEMORY;
+	if (take_known(hotness, shard, item, probe, &result))
+		return result;
+	region = get_region(hotness, shard_nr, item, probe->key, &slot);
+	if (!region)
+		return HOTNESS_NO_MEMORY;
+	region_touch(region, sample->time_ns, item->place.nid, mapping_of(sample));
+	first = region_see(&hotness->mem, region, probe->page);
+	if (first < 0)
+		return HOTNESS_NO_MEMORY;
+	if (first)
+		atomic_store_explicit(&shard->pages_seen,
+				      atomic_load_explicit(&shard->pages_seen, memory_order_relaxed) + 1,
+				      memory_order_relaxed);
+	if (first && (sample->flags & SAMPLE_MAYBE_FIRST_TOUCH))
+		return HOTNESS_FIRST_SIGHTING;
+	region_count(region, sample->time_ns);
+	if (!wants_record(item))
+		return HOTNESS_FAST;
+	return record(hotness, shard, item, probe->pfn, REGION_BACKREF(slot, probe->page));
+}
+
+/*
+ * Each line that a sample touches is likely a cache miss of its own, and often a walk of the page tables, and a
+ * compare-and-swap waits for all before it. So the samples of a batch go through the steps in groups, one group behind
+ * the other: what a group asks for arrives while the others are worked on, and since there is no compare-and-swap in
+ * the first three steps, the misses and walks of a group overlap.
+ */
+#define GROUP 16
+
+struct path {
+	struct hotness *hotness;
+	unsigned int shard;
+	uint64_t last_ns; /* of the samples so far */
+	struct probe probes[4 * GROUP];
+};
+
+static void locate_group(struct path *path, const struct hotness_item *items, size_t from, size_t to)
+{
+	for (size_t i = from; i < to; i++) {
+		struct probe *probe = &path->probes[i % (4 * GROUP)];
+
+		locate(path->hotness, path->shard, &items[i], probe);
+		if (probe->key && items[i].sample->time_ns > path->last_ns)
+			path->last_ns = items[i].sample->time_ns;
+	}
+}
+
+static size_t at_most(size_t i, size_t n)
+{
+	return i < n ? i : n;
+}
+
+void hotness_access_batch(struct hotness *hotness, unsigned int shard_nr, struct hotness_item *items, size_t n)
+{
+	struct hotness_shard *shard = &hotness->shard[shard_nr];
+	uint64_t now_ns = atomic_load_explicit(&shard->now_ns, memory_order_relaxed);
+	struct path path; /* not zeroed */
+
+	assert(shard_nr < hotness->shards);
+	path.hotness = hotness;
+	path.shard = shard_nr;
+	path.last_ns = now_ns;
+	for (size_t i = 0; i < n + 3 * GROUP; i += GROUP) {
+		if (i < n)
+			locate_group(&path, items, i, at_most(i + GROUP, n));
+		if (i >= GROUP)
+			for (size_t k = i - GROUP; k < at_most(i, n); k++)
+				find_word(hotness, shard_nr, &path.probes[k % (4 * GROUP)]);
+		if (i >= 2 * GROUP)
+			for (size_t k = i - 2 * GROUP; k < at_most(i - GROUP, n); k++)
+				find_region(hotness, shard_nr, &path.probes[k % (4 * GROUP)]);
+		if (i >= 3 * GROUP)
+			for (size_t k = i - 3 * GROUP; k < at_most(i - 2 * GROUP, n); k++)
+				items[k].result = take(hotness, shard_nr, &items[k], &path.probes[k % (4 * GROUP)]);
+	}
+	if (path.last_ns != now_ns)
+		atomic_store_explicit(&shard->now_ns, path.last_ns, memory_order_relaxed);
+}
+
+enum hotness_result hotness_access_page(struct hotness *hotness, unsigned int shard, const struct record_rule *rule,
+					const struct sample *sample, uint32_t owner_slot,
+					const struct hotness_place *place)
+{
+	struct hotness_item item = { .sample = sample, .rule = rule, .owner_slot = owner_slot, .place = *place };
+
+	assert(rule->layout == hotness->layout);
+	hotness_access_batch(hotness, shard, &item, 1);
+	return item.result;
+}
