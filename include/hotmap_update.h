@@ -120,3 +120,32 @@ static inline enum hotmap_result hotmap_swapped(struct hotmap *map, struct hotma
 	hotmap_look_and_mark(&map->hot[kind][section->index / 64], UINT64_C(1) << (section->index % 64));
 	return HOTMAP_READY;
 }
+
+/* The bits of a stored word that name region and page. */
+static inline uint64_t hotmap_backref_bits(const struct hotmap *map)
+{
+	return hotmap_is_narrow(map) ? UINT32_MAX & ~(uint64_t)HOTMAP_NARROW_LOW : ~(uint64_t)UINT32_MAX;
+}
+
+/*
+ * hotmap_swap() for the common case, a third of its work: the word @raw keeps its back-reference, its record is neither
+ * old nor ahead of the sample nor about to be moved, and its section was used a moment ago. false: not that case, or
+ * someone changed the word; nothing was done. *@ret_ready: it became
+ * ready.
+ */
+static inline bool hotmap_swap_simple(const struct hotmap *map, const struct hotmap_spot *spot, uint64_t raw,
+				      const struct record_rule *rule, int nid, uint64_t now_ms, bool *ret_ready)
+{
+	const bool narrow = hotmap_is_narrow(map);
+	const enum record_layout layout = narrow ? RECORD_COMPACT : RECORD_PRECISE;
+	const uint32_t special =
+		narrow ? HOTMAP_NARROW_NOTE | HOTMAP_NARROW_OLD | HOTMAP_NARROW_FROZEN : (uint32_t)HOTMAP_MARKS;
+	uint32_t record = (uint32_t)raw & (narrow ? 0xffu : UINT32_MAX), next;
+
+	if (((uint32_t)raw & special) || record == 0 ||
+	    record_age_at(layout, record, now_ms) >= hotmap_future_ms(layout))
+		return false;
+	next = record_access_at(rule, layout, record, nid, now_ms);
+	*ret_ready = next & ~record & record_ready_bit(layout);
+	return hotmap_cas(map, spot->at, &raw, (raw & hotmap_backref_bits(map)) | next);
+}

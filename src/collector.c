@@ -99,15 +99,16 @@ static void make_rules(const struct config *config, enum record_layout layout, s
  */
 static enum stat_id discard_reason(const struct sample *sample)
 {
+	/* Address 0 is beyond all when one is taken off. */
+	if (__builtin_expect(sample->pid != 0 && sample->addr - 1 < USER_END - 1 && sample->phys != 0, 1))
+		return STAT_MAX;
 	if (sample->pid == 0)
 		return STAT_DISCARDED_NO_PID;
 	if (sample->addr == 0)
 		return STAT_DISCARDED_NO_ADDRESS;
 	if (sample->addr >= USER_END)
 		return STAT_DISCARDED_KERNEL;
-	if (sample->phys == 0)
-		return STAT_DISCARDED_NO_PHYS;
-	return STAT_MAX;
+	return STAT_DISCARDED_NO_PHYS;
 }
 
 static enum stat_id owner_reason(const struct batch *batch)

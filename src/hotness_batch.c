@@ -22,7 +22,9 @@ struct probe {
 	struct hotmap_section *section; /* NULL: there is no record to look for, or no section yet */
 	uint64_t chunk_word;
 	struct hotmap_spot spot;
-	struct region *region; /* where its bucket leads, as long as no record does */
+	uint64_t raw;          /* the word, when it was found; 0: none, or of another page of its region */
+	struct region *region; /* that the word names, or where the bucket leads; NULL: none */
+	const void *ask;       /* the line that the next step needs; may be any address */
 };
 
 static enum region_mapping mapping_of(const struct sample *sample)
@@ -45,9 +47,8 @@ static void locate(const struct hotness *hotness, unsigned int shard, const stru
 	const struct hotmap *map = hotness->map;
 	uint64_t index;
 
-	ret->spot.at = NULL;
 	ret->section = NULL;
-	ret->chunk_word = 0;
+	ret->raw = 0;
 	ret->region = NULL;
 	ret->key = 0;
 	if (sample->addr >= REGION_ADDR_MAX || sample->phys >> HOTMAP_PHYS_BITS)
@@ -79,17 +80,17 @@ static void find_word(const struct hotness *hotness, unsigned int shard, struct 
 	if (!probe->section) {
 		if (probe->key)
 			probe->region = regions_prefetch_region(hotness->regions, shard, probe->key);
+		probe->ask = probe->region;
 		return;
 	}
 	probe->chunk_word = atomic_load_explicit(hotmap_chunk_word(map, probe->section, probe->chunk),
 						 memory_order_acquire); /* C2 */
+	probe->ask = hotmap_chunk_of(probe->chunk_word);
 	if (probe->chunk_word & HOTMAP_DENSE) {
 		probe->spot = hotmap_find(map, probe->chunk_word, page);
-		__builtin_prefetch(probe->spot.at, 1);
+		probe->ask = probe->spot.at;
 		if (hotmap_is_narrow(map))
 			__builtin_prefetch((const void *)hotmap_slots(probe->spot.chunk, HOTMAP_CHUNK_PAGES));
-	} else if (probe->chunk_word) {
-		__builtin_prefetch(hotmap_chunk_of(probe->chunk_word), 1);
 	}
 }
 
@@ -97,24 +98,36 @@ static void find_word(const struct hotness *hotness, unsigned int shard, struct 
 static void find_region(const struct hotness *hotness, unsigned int shard, struct probe *probe)
 {
 	const struct hotmap *map = hotness->map;
-	uint64_t raw = 0;
+	uint32_t backref;
+	uint64_t raw;
 
 	if (!probe->section) {
 		if (probe->region)
 			regions_prefetch_seen(probe->region, probe->page);
 		return;
 	}
-	if (!probe->spot.at)
+	probe->ask = NULL;
+	if (!(probe->chunk_word & HOTMAP_DENSE))
 		probe->spot = hotmap_find(map, probe->chunk_word, (unsigned int)probe->pfn & (HOTMAP_CHUNK_PAGES - 1));
-	if (probe->spot.at)
-		raw = hotmap_load(map, probe->spot.at);
-	if (raw)
-		__builtin_prefetch(regions_slot(hotness->regions,
-						REGION_SLOT_OF(hotmap_backref(
-							hotmap_wide(map, probe->spot.chunk, probe->spot.cap, raw)))),
-				   1);
-	else
+	raw = probe->spot.at ? hotmap_load(map, probe->spot.at) : 0;
+	if (raw == 0) {
 		regions_prefetch_bucket(hotness->regions, shard, probe->key);
+		return;
+	}
+	backref = hotmap_backref(hotmap_wide(map, probe->spot.chunk, probe->spot.cap, raw));
+	if (REGION_PAGE_OF(backref) != probe->page) {
+		regions_prefetch_bucket(hotness->regions, shard, probe->key);
+		return;
+	}
+	probe->raw = raw;
+	probe->region = regions_slot(hotness->regions, REGION_SLOT_OF(backref));
+	probe->ask = probe->region;
+}
+
+/* One writer, so no locked add. */
+static void add_one(_Atomic uint64_t *counter)
+{
+	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + 1, memory_order_relaxed);
 }
 
 static struct hotmap_access make_access(const struct hotness_item *item, uint32_t backref)
@@ -134,10 +147,8 @@ static enum hotness_result record(struct hotness *hotness, struct hotness_shard 
 	result = hotmap_touch(hotness->map, pfn, &access, &is_new);
 	if (result == HOTMAP_NO_MEMORY)
 		return HOTNESS_NO_MEMORY;
-	if (is_new) /* one writer, so no locked add */
-		atomic_store_explicit(&shard->records_made,
-				      atomic_load_explicit(&shard->records_made, memory_order_relaxed) + 1,
-				      memory_order_relaxed);
+	if (is_new)
+		add_one(&shard->records_made);
 	return result == HOTMAP_READY ? HOTNESS_READY : HOTNESS_RECORDED;
 }
 
@@ -149,41 +160,45 @@ static inline bool take_known(struct hotness *hotness, struct hotness_shard *sha
 			      const struct probe *probe, enum hotness_result *ret)
 {
 	struct hotmap *map = hotness->map;
-	uint64_t raw, word, last_ns;
-	struct hotmap_change change;
+	const uint64_t now_ns = item->sample->time_ns;
+	struct region *region = probe->region;
+	struct hotmap_change change = { 0 };
 	struct hotmap_access access;
 	enum hotmap_swap swap;
-	struct region *region;
+	uint64_t raw, last_ns;
 
-	if (!probe->spot.at)
+	if (probe->raw == 0)
 		return false;
 	raw = hotmap_load(map, probe->spot.at);
-	if (raw == 0 || (raw & hotmap_frozen_bit(map)))
-		return false;
-	word = hotmap_wide(map, probe->spot.chunk, probe->spot.cap, raw);
-	if (REGION_PAGE_OF(hotmap_backref(word)) != probe->page)
-		return false;
-	region = regions_slot(hotness->regions, REGION_SLOT_OF(hotmap_backref(word)));
-	if (atomic_load_explicit(&region->key, memory_order_acquire) != probe->key || /* K2 */
+	/* It still names the same, and that is still there: by now the region may be another. */
+	if (((raw ^ probe->raw) & hotmap_backref_bits(map)) != 0 || raw == 0 ||
+	    atomic_load_explicit(&region->key, memory_order_acquire) != probe->key || /* K2 */
 	    atomic_load_explicit(&region->state, memory_order_relaxed) != REGION_LIVE)
 		return false;
-	region_touch(region, item->sample->time_ns, item->place.nid, mapping_of(item->sample));
-	region_count(region, item->sample->time_ns);
-	access = make_access(item, hotmap_backref(word));
+	region_touch(region, now_ns, item->place.nid, mapping_of(item->sample));
+	region_count(region, now_ns);
 	last_ns = atomic_load_explicit(&probe->section->last_ns, memory_order_relaxed);
-	hotmap_use_section(probe->section, access.now_ns);
-	swap = hotmap_swap(map, &probe->spot, raw, &access, last_ns, &change);
-	if (__builtin_expect(swap != HOTMAP_SWAPPED || change.old == 0, 0)) {
-		/* Its chunk is being replaced; or a migrator took the record this moment, and it was made again. */
-		if (swap == HOTMAP_SWAPPED)
-			atomic_store_explicit(&shard->records_made,
-					      atomic_load_explicit(&shard->records_made, memory_order_relaxed) + 1,
-					      memory_order_relaxed);
-		else
-			*ret = record(hotness, shard, item, probe->pfn, access.backref);
-		if (swap != HOTMAP_SWAPPED)
-			return true;
+	if (now_ns < last_ns + (1U << HOTMAP_USE_SHIFT) &&
+	    hotmap_swap_simple(map, &probe->spot, raw, item->rule, item->place.target_nid, now_ns / NSEC_PER_MSEC,
+			       &change.ready)) {
+		*ret = HOTNESS_RECORDED;
+		if (change.ready)
+			*ret = hotmap_swapped(map, probe->section, probe->chunk, &change) == HOTMAP_READY
+				       ? HOTNESS_READY
+				       : HOTNESS_RECORDED;
+		return true;
 	}
+	access = make_access(item, hotmap_backref(hotmap_wide(map, probe->spot.chunk, probe->spot.cap, raw)));
+	hotmap_use_section(probe->section, now_ns);
+	swap = hotmap_swap(map, &probe->spot, raw, &access, last_ns, &change);
+	if (swap != HOTMAP_SWAPPED) {
+		/* Its chunk is being replaced, or the record was taken and the chunk's table is full. */
+		*ret = record(hotness, shard, item, probe->pfn, access.backref);
+		return true;
+	}
+	/* Taken by a migrator this moment, and made again. */
+	if (change.old == 0)
+		add_one(&shard->records_made);
 	*ret = hotmap_swapped(map, probe->section, probe->chunk, &change) == HOTMAP_READY ? HOTNESS_READY
 											  : HOTNESS_RECORDED;
 	return true;
@@ -228,9 +243,7 @@ static enum hotness_result take(struct hotness *hotness, unsigned int shard_nr, 
 	if (first < 0)
 		return HOTNESS_NO_MEMORY;
 	if (first)
-		atomic_store_explicit(&shard->pages_seen,
-				      atomic_load_explicit(&shard->pages_seen, memory_order_relaxed) + 1,
-				      memory_order_relaxed);
+		add_one(&shard->pages_seen);
 	if (first && (sample->flags & SAMPLE_MAYBE_FIRST_TOUCH))
 		return HOTNESS_FIRST_SIGHTING;
 	region_count(region, sample->time_ns);
@@ -245,7 +258,7 @@ static enum hotness_result take(struct hotness *hotness, unsigned int shard_nr, 
  * the other: what a group asks for arrives while the others are worked on, and since there is no compare-and-swap in
  * the first three steps, the misses and walks of a group overlap.
  */
-#define GROUP 16
+#define GROUP 8
 
 struct path {
 	struct hotness *hotness;
@@ -260,9 +273,19 @@ static void locate_group(struct path *path, const struct hotness_item *items, si
 		struct probe *probe = &path->probes[i % (4 * GROUP)];
 
 		locate(path->hotness, path->shard, &items[i], probe);
-		if (probe->key && items[i].sample->time_ns > path->last_ns)
+		if (items[i].sample->time_ns > path->last_ns && probe->key)
 			path->last_ns = items[i].sample->time_ns;
 	}
+}
+
+/*
+ * Ask for what a step of a group has found to be needed. By itself in a short loop: a prefetch that walks the page
+ * tables holds up what comes behind it, but not another prefetch.
+ */
+static void ask_group(const struct path *path, size_t from, size_t to)
+{
+	for (size_t i = from; i < to; i++)
+		__builtin_prefetch(path->probes[i % (4 * GROUP)].ask, 1);
 }
 
 static size_t at_most(size_t i, size_t n)
@@ -283,12 +306,16 @@ void hotness_access_batch(struct hotness *hotness, unsigned int shard_nr, struct
 	for (size_t i = 0; i < n + 3 * GROUP; i += GROUP) {
 		if (i < n)
 			locate_group(&path, items, i, at_most(i + GROUP, n));
-		if (i >= GROUP)
+		if (i >= GROUP) {
 			for (size_t k = i - GROUP; k < at_most(i, n); k++)
 				find_word(hotness, shard_nr, &path.probes[k % (4 * GROUP)]);
-		if (i >= 2 * GROUP)
+			ask_group(&path, i - GROUP, at_most(i, n));
+		}
+		if (i >= 2 * GROUP) {
 			for (size_t k = i - 2 * GROUP; k < at_most(i - GROUP, n); k++)
 				find_region(hotness, shard_nr, &path.probes[k % (4 * GROUP)]);
+			ask_group(&path, i - 2 * GROUP, at_most(i - GROUP, n));
+		}
 		if (i >= 3 * GROUP)
 			for (size_t k = i - 3 * GROUP; k < at_most(i - 2 * GROUP, n); k++)
 				items[k].result = take(hotness, shard_nr, &items[k], &path.probes[k % (4 * GROUP)]);
