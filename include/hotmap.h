@@ -158,5 +158,11 @@ void hotmap_sweep(struct hotmap *map, const struct hotmap_sweep *sweep, struct h
 /* Longest time between two sweeps for which no old record can look fresh: 7.1 s precise, 1.5 s compact. */
 uint64_t hotmap_sweep_max_ns(enum record_layout layout);
 
+/* What one record takes in a chunk that holds many. */
+static inline uint64_t hotmap_bytes_of_record(enum record_layout layout)
+{
+	return layout == RECORD_COMPACT ? 4 : 8;
+}
+
 size_t hotmap_sections(const struct hotmap *map); /* gauges, any thread */
 size_t hotmap_chunks(const struct hotmap *map);

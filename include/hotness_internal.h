@@ -31,5 +31,25 @@ struct hotness {
 	struct hotness_shard shard[HOTNESS_SHARDS_MAX];
 };
 
+#define HOTNESS_LIST_END UINT32_MAX
+
+/* Regions on their way out. The janitor's. */
+struct hotness_going {
+	struct hotness *hotness;
+	uint64_t now_ns;
+	uint64_t cold_ns;
+	uint32_t list; /* by region->link; HOTNESS_LIST_END */
+	uint64_t n[REGION_STATES];
+};
+
+void hotness_unlink_region(struct hotness_going *going, uint32_t slot, struct region *region, enum region_state state);
+/* From unlinked to free, with the records of the regions; see regions.h for the steps. Blocks. */
+void hotness_remove_going(struct hotness_going *going, uint64_t last_ns, struct stats_slot *stats);
+
+/* What a region and the records of its pages take of the tables, about. */
+uint64_t hotness_region_bytes(const struct hotness *hotness, const struct region *region);
+/* Evict, where the memory bound was met. */
+void hotness_keep_bound(struct hotness *hotness, uint64_t now_ns, struct stats_slot *stats);
+
 /* A time that is not after now: good enough to tell that a record has wrapped. */
 uint64_t hotness_now_ns(const struct hotness *hotness);

@@ -30,13 +30,17 @@ struct owner {
 	char comm[16];
 	_Atomic uint32_t state;   /* enum owner_state; relaxed: a late reader costs one failed move, which is counted */
 	_Atomic uint64_t regions; /* gauge, relaxed */
+	/* Of the tables, about, as the janitor last found it; and regions evicted because it took more than its share
+	 * of them. Relaxed. */
+	_Atomic uint64_t bytes, evicted;
+	uint64_t tally_bytes;       /* the janitor's, of a pass over the regions */
 	_Atomic uint64_t hot_bytes; /* promoted so far, or noted while observing; relaxed */
 	uint64_t logged_bytes;      /* main thread only: how much of hot_bytes the journal was told */
 };
 
 struct owners;
 
-/* At most so many at a time; they take 120 bytes each, which is not part of memory_max_mib. */
+/* At most so many at a time; they take 144 bytes each, which is not part of memory_max_mib. */
 #define OWNERS_MAX (1U << 20)
 
 /* @proc: the root that has proc/; its descriptor is borrowed. @self_pid: never an owner. NULL: out of memory. */
@@ -76,6 +80,14 @@ size_t owners_sweep(struct owners *owners, size_t max);
  * Returns how many. Janitor.
  */
 size_t owners_reap(struct owners *owners);
+
+/* Those whose tally is more than @over_bytes, and what it comes to. Janitor. */
+struct owners_tally {
+	uint64_t owners, bytes, most_bytes;
+};
+void owners_sum_tally(const struct owners *owners, uint64_t over_bytes, struct owners_tally *ret);
+/* Make tally_bytes the owners' bytes, and begin the next at 0. Janitor. */
+void owners_publish_tally(struct owners *owners);
 
 /* Those that are not forgotten yet. Any thread. */
 size_t owners_count(const struct owners *owners);

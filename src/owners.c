@@ -380,6 +380,38 @@ size_t owners_reap(struct owners *owners)
 	return n;
 }
 
+/* No read section in these two: only this thread frees owners, in owners_reap(). */
+void owners_sum_tally(const struct owners *owners, uint64_t over_bytes, struct owners_tally *ret)
+{
+	uint32_t end = atomic_load_explicit(&owners->end, memory_order_relaxed);
+
+	*ret = (struct owners_tally){ 0 };
+	for (uint32_t slot = 0; slot < end; slot++) {
+		const struct owner *owner = owners_at(owners, slot);
+
+		if (!owner || owner->tally_bytes <= over_bytes)
+			continue;
+		ret->owners++;
+		ret->bytes += owner->tally_bytes;
+		if (owner->tally_bytes > ret->most_bytes)
+			ret->most_bytes = owner->tally_bytes;
+	}
+}
+
+void owners_publish_tally(struct owners *owners)
+{
+	uint32_t end = atomic_load_explicit(&owners->end, memory_order_relaxed);
+
+	for (uint32_t slot = 0; slot < end; slot++) {
+		struct owner *owner = owners_at(owners, slot);
+
+		if (!owner)
+			continue;
+		atomic_store_explicit(&owner->bytes, owner->tally_bytes, memory_order_relaxed);
+		owner->tally_bytes = 0;
+	}
+}
+
 size_t owners_count(const struct owners *owners)
 {
 	return atomic_load_explicit(&owners->n, memory_order_relaxed);

@@ -184,6 +184,67 @@ static void the_coldest_go_first(void)
 	rig_free(rig);
 }
 
+static bool has_region_of(const struct rig *rig, uint32_t pid, uint32_t owner, uint64_t i)
+{
+	struct hotness_region r;
+	bool found;
+
+	rcu_enter();
+	found = hotness_find_region(rig->hotness, pid, owner, RIG_ADDR + i * REGION_BYTES, rig->now_ns, &r);
+	rcu_leave();
+	return found;
+}
+
+/* A program that touches memory without end meets its own share, not what others have, though that is colder. */
+static void no_program_pushes_out_another(void)
+{
+	struct hotness_options options = rig_options;
+	uint64_t next = 100000, evicted, kept = 0;
+	uint32_t small, large;
+	struct rig *rig;
+
+	options.memory_max_bytes = 4 * MIB;
+	rig = rig_new(&options, false);
+	large = rig_owner(rig, 100);
+	small = rig_owner(rig, 101);
+	for (uint64_t i = 0; i < 4000; i++)
+		rig_access(rig, 101, RIG_ADDR + i * REGION_BYTES, rig_phys(2, 0) + i * REGION_BYTES);
+	rig->now_ns += SEC;
+	for (int i = 0; i < 10; i++) {
+		next += fill(rig, next);
+		rig_janitor(rig, 1000 * SEC);
+	}
+	CU_ASSERT(next > 150000);
+	for (uint64_t i = 0; i < 4000; i++)
+		kept += has_region_of(rig, 101, small, i);
+	CU_ASSERT_EQUAL(kept, 4000);
+	rcu_enter();
+	CU_ASSERT_EQUAL(owners_at(rig->owners, small)->evicted, 0);
+	evicted = owners_at(rig->owners, large)->evicted;
+	CU_ASSERT(owners_at(rig->owners, small)->bytes >= 4000 * 72);
+	CU_ASSERT(owners_at(rig->owners, large)->bytes > owners_at(rig->owners, small)->bytes);
+	CU_ASSERT(owners_at(rig->owners, large)->bytes < 4 * MIB);
+	rcu_leave();
+	CU_ASSERT_EQUAL(evicted, rig_stat(rig, STAT_EVICTED_REGIONS));
+	/* Where the small one is the only one, or grows beyond its share, it pays as well. */
+	for (uint64_t i = 4000; i < 60000; i++)
+		rig_access(rig, 101, RIG_ADDR + i * REGION_BYTES, rig_phys(2, 0) + i * REGION_BYTES);
+	rig_janitor(rig, 1000 * SEC);
+	for (uint64_t i = 60000; i < 120000; i++)
+		rig_access(rig, 101, RIG_ADDR + i * REGION_BYTES, rig_phys(2, 0) + i * REGION_BYTES);
+	rig_janitor(rig, 1000 * SEC);
+	hotness_set_memory_max(rig->hotness, 1 * MIB);
+	rig_janitor(rig, 1000 * SEC);
+	CU_ASSERT(rig_usage(rig).bytes <= MIB);
+	rcu_enter();
+	CU_ASSERT(owners_at(rig->owners, small)->evicted > 0);
+	/* ... each about the same. */
+	CU_ASSERT(owners_at(rig->owners, small)->bytes < 2 * owners_at(rig->owners, large)->bytes);
+	CU_ASSERT(owners_at(rig->owners, large)->bytes < 2 * owners_at(rig->owners, small)->bytes);
+	rcu_leave();
+	rig_free(rig);
+}
+
 static void the_bound_can_be_lowered(void)
 {
 	struct rig *rig = rig_new(NULL, false);
@@ -357,5 +418,5 @@ static void every_allocation_may_fail(void)
 
 TEST_MAIN(hotness_memory, TEST(sparse_pages_take_little), TEST(dense_pages_take_little),
 	  TEST(growing_chunks_keep_their_size), TEST(chunks_shrink), TEST(the_coldest_go_first),
-	  TEST(the_bound_can_be_lowered), TEST(slots_run_out), TEST(a_failed_start_leaves_nothing),
-	  TEST(every_allocation_may_fail))
+	  TEST(no_program_pushes_out_another), TEST(the_bound_can_be_lowered), TEST(slots_run_out),
+	  TEST(a_failed_start_leaves_nothing), TEST(every_allocation_may_fail))

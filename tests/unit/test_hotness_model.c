@@ -276,9 +276,10 @@ static void do_janitor(void)
 {
 	uint64_t before[] = { rig_stat(w.rig, STAT_AGED_REGIONS), rig_stat(w.rig, STAT_AGED_RECORDS),
 			      rig_stat(w.rig, STAT_EVICTED_REGIONS), rig_stat(w.rig, STAT_EVICTED_RECORDS) };
-	uint64_t cold = 0, aged = 0, evicted = 0, evicted_records = 0, youngest_gone = UINT64_MAX, oldest_kept = 0;
+	uint64_t cold = 0, aged = 0, evicted = 0, evicted_records = 0, youngest_gone[PIDS], oldest_kept[PIDS] = { 0 };
 	static bool goes_cold[INSTANCES];
 
+	memset(youngest_gone, 0xff, sizeof(youngest_gone));
 	rig_janitor(w.rig, COLD_NS);
 	w.janitor_ns = w.rig->now_ns;
 	if (w.janitor_ns > w.lower_now_ns)
@@ -314,9 +315,11 @@ static void do_janitor(void)
 		if (!r->exists)
 			continue;
 		if (real_has_region(r)) {
-			oldest_kept = idle_ns(r) > oldest_kept ? idle_ns(r) : oldest_kept;
+			if (idle_ns(r) > oldest_kept[r->pid])
+				oldest_kept[r->pid] = idle_ns(r);
 		} else {
-			youngest_gone = idle_ns(r) < youngest_gone ? idle_ns(r) : youngest_gone;
+			if (idle_ns(r) < youngest_gone[r->pid])
+				youngest_gone[r->pid] = idle_ns(r);
 			evicted++;
 			r->exists = false;
 		}
@@ -337,9 +340,11 @@ static void do_janitor(void)
 	EXPECT(rig_stat(w.rig, STAT_EVICTED_REGIONS) == before[2] + evicted);
 	EXPECT(rig_stat(w.rig, STAT_EVICTED_RECORDS) == before[3] + evicted_records);
 	EXPECT(evicted == 0 || w.bounded);
-	/* The coldest first, to an eighth. */
-	if (evicted && oldest_kept)
-		EXPECT(youngest_gone + youngest_gone / 8 + (2ULL << REGION_TICK_SHIFT) >= oldest_kept);
+	/* Of each process the coldest first, to an eighth. */
+	for (int pid = 0; pid < PIDS; pid++)
+		if (youngest_gone[pid] != UINT64_MAX)
+			EXPECT(youngest_gone[pid] + youngest_gone[pid] / 8 + (2ULL << REGION_TICK_SHIFT) >=
+			       oldest_kept[pid]);
 	w.n_evicted += evicted;
 	w.n_aged += aged;
 	w.n_cold += cold;
