@@ -20,7 +20,9 @@
  *             word, then chunk bit, then section bit) pairs with M2 (scan clears the section bit, then the chunk bit,
  *             then looks at the word), all of them seq_cst: a word that becomes ready behind a scan's back finds the
  *             mark cleared, and sets it for the next one; where it still finds the mark, the scan has yet to clear it,
- *             and will see the word. So a mark that is set costs a look, and no write
+ *             and will see the word. So a mark that is set costs a look, and no write.
+ *             The same once more, for 64 sections together: M3 clears such a mark where no section has one, and looks
+ *             at them again
  * Growth      a chunk that grows is copied: each old word gets HOTMAP_FROZEN by an atomic or, which returns the value
  *             that is copied, so no update is lost; whoever meets a frozen word waits for the section's lock and begins
  *             again at the section

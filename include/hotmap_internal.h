@@ -81,10 +81,11 @@ struct hotmap {
 	hotmap_alive_fn *alive;
 	void *ctx;
 
-	struct tablerange top_range, present_range, hot_range[MARK_KINDS], cursor_range;
+	struct tablerange top_range, present_range, hot_range[MARK_KINDS], warm_range, cursor_range;
 	_Atomic(struct hotmap_section *) *top; /* S1, S2 */
 	_Atomic uint64_t *present;             /* a bit for each section; relaxed, changes under the section's lock */
-	_Atomic uint64_t *hot[MARK_KINDS];     /* M1, M2 */
+	_Atomic uint64_t *hot[MARK_KINDS];     /* a bit for each section, M1, M2 */
+	_Atomic uint64_t *warm[MARK_KINDS];    /* a bit for each word of hot, M1, M3 */
 	uint64_t *cursor;                      /* [node][part]: PFN where its scan goes on; its migrator's */
 	_Atomic uint64_t sections_end;         /* one past the highest section that ever was; relaxed */
 	_Atomic uint64_t n_sections, n_chunks; /* gauges, relaxed */
@@ -284,6 +285,9 @@ static inline pthread_mutex_t *hotmap_lock_of(struct hotmap *map, uint64_t secti
 
 /* Mark @chunk as having something ready. After the word was written. */
 void hotmap_mark(struct hotmap *map, struct hotmap_section *section, unsigned int chunk, enum hotmap_mark kind);
+
+/* The section alone: chunks of it are marked. */
+void hotmap_mark_section(struct hotmap *map, uint64_t index, enum hotmap_mark kind);
 
 /*
  * The first sample of a page, or one for a region that the chunk doesn't know yet: an entry with @word. 1: made, in the

@@ -118,6 +118,7 @@ static inline enum hotmap_result hotmap_swapped(struct hotmap *map, struct hotma
 		return HOTMAP_RECORDED;
 	hotmap_look_and_mark(&hotmap_marks(map, section, kind)[chunk / 64], UINT64_C(1) << (chunk % 64));
 	hotmap_look_and_mark(&map->hot[kind][section->index / 64], UINT64_C(1) << (section->index % 64));
+	hotmap_look_and_mark(&map->warm[kind][section->index / 4096], UINT64_C(1) << (section->index / 64 % 64));
 	return HOTMAP_READY;
 }
 

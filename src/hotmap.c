@@ -28,6 +28,12 @@ static size_t chunk_bytes(const struct hotmap *map, unsigned int class, unsigned
 	       (hotmap_is_narrow(map) ? sizeof(uint32_t) << slots_log : 0);
 }
 
+/* A bit for each 64 sections, in whole words. */
+static size_t warm_bytes(const struct hotmap *map)
+{
+	return (map->sections_max + 4095) / 4096 * sizeof(uint64_t);
+}
+
 static size_t section_bytes(const struct hotmap *map)
 {
 	return sizeof(struct hotmap_section) + (MARK_KINDS * map->words + map->chunks) * sizeof(uint64_t);
@@ -75,14 +81,17 @@ struct hotmap *hotmap_new(struct tablemem *mem, struct retire *retire, enum reco
 	    tablerange_init(mem, &map->present_range, map->sections_max / 8) < 0 ||
 	    tablerange_init(mem, &map->hot_range[MARK_NEW], map->sections_max / 8) < 0 ||
 	    tablerange_init(mem, &map->hot_range[MARK_NOTED], map->sections_max / 8) < 0 ||
+	    tablerange_init(mem, &map->warm_range, MARK_KINDS * warm_bytes(map)) < 0 ||
 	    tablerange_init(mem, &map->cursor_range, sizeof(*map->cursor) * NODE_MAX * HOTMAP_PARTS_MAX) < 0) {
 		hotmap_free(map);
 		return NULL;
 	}
 	map->top = (_Atomic(struct hotmap_section *) *)(void *)map->top_range.base;
 	map->present = (_Atomic uint64_t *)(void *)map->present_range.base;
-	for (int i = 0; i < MARK_KINDS; i++)
+	for (int i = 0; i < MARK_KINDS; i++) {
 		map->hot[i] = (_Atomic uint64_t *)(void *)map->hot_range[i].base;
+		map->warm[i] = (_Atomic uint64_t *)(void *)(map->warm_range.base + (size_t)i * warm_bytes(map));
+	}
 	map->cursor = (uint64_t *)(void *)map->cursor_range.base;
 	return map;
 }
@@ -110,6 +119,7 @@ void hotmap_free(struct hotmap *map)
 	tablerange_done(map->mem, &map->present_range);
 	tablerange_done(map->mem, &map->hot_range[MARK_NEW]);
 	tablerange_done(map->mem, &map->hot_range[MARK_NOTED]);
+	tablerange_done(map->mem, &map->warm_range);
 	tablerange_done(map->mem, &map->cursor_range);
 	tablemem_free(map->mem, map, sizeof(*map));
 }
@@ -124,7 +134,9 @@ static struct hotmap_section *get_section(struct hotmap *map, uint64_t index, ui
 	if (tablerange_touch(map->mem, &map->top_range, index * sizeof(*map->top)) < 0 ||
 	    tablerange_touch(map->mem, &map->present_range, index / 8) < 0 ||
 	    tablerange_touch(map->mem, &map->hot_range[MARK_NEW], index / 8) < 0 ||
-	    tablerange_touch(map->mem, &map->hot_range[MARK_NOTED], index / 8) < 0)
+	    tablerange_touch(map->mem, &map->hot_range[MARK_NOTED], index / 8) < 0 ||
+	    tablerange_touch(map->mem, &map->warm_range, index / 512) < 0 ||
+	    tablerange_touch(map->mem, &map->warm_range, warm_bytes(map) + index / 512) < 0)
 		return NULL;
 	section = tablemem_alloc(map->mem, section_bytes(map));
 	if (!section)

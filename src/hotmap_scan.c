@@ -107,7 +107,8 @@ static uint64_t marks_of(const struct walk *walk, struct hotmap_section *section
 	uint64_t marks = 0;
 
 	for (unsigned int kind = 0; kind < walk->kinds; kind++)
-		marks |= atomic_load_explicit(&hotmap_marks(walk->map, section, kind)[word], memory_order_acquire);
+		marks |= atomic_load_explicit(&hotmap_marks(walk->map, section, kind)[word],
+					      memory_order_seq_cst); /* M2 */
 	return marks;
 }
 
@@ -138,45 +139,95 @@ static bool visit_section(struct walk *walk, uint64_t index, unsigned int first,
 	/* What was left, was not ours, or came meanwhile. */
 	for (unsigned int w = 0; w < map->words; w++)
 		for (unsigned int kind = 0; kind < walk->kinds; kind++)
-			if (atomic_load_explicit(&hotmap_marks(map, section, kind)[w], memory_order_acquire))
-				atomic_fetch_or_explicit(&map->hot[kind][index / 64], UINT64_C(1) << (index % 64),
-							 memory_order_seq_cst); /* M1 */
+			if (atomic_load_explicit(&hotmap_marks(map, section, kind)[w], memory_order_seq_cst))
+				hotmap_mark_section(map, index, kind);
 	return stop;
+}
+
+/* Words of hot[] that may have a mark: the first from @word on, at most @end. */
+static uint64_t next_word(const struct walk *walk, uint64_t word, uint64_t end)
+{
+	while (word < end) {
+		uint64_t warm = 0;
+
+		for (unsigned int kind = 0; kind < walk->kinds; kind++)
+			warm |= atomic_load_explicit(&walk->map->warm[kind][word / 64], memory_order_seq_cst);
+		warm >>= word % 64;
+		if (warm) {
+			word += (unsigned int)__builtin_ctzll(warm);
+			break;
+		}
+		word = (word / 64 + 1) * 64;
+	}
+	return word < end ? word : end;
+}
+
+static uint64_t hot_sections(const struct walk *walk, uint64_t word)
+{
+	uint64_t hot = 0;
+
+	for (unsigned int kind = 0; kind < walk->kinds; kind++)
+		hot |= atomic_load_explicit(&walk->map->hot[kind][word], memory_order_seq_cst); /* M2 */
+	return hot;
+}
+
+/*
+ * M3: a word of hot[] that is empty has no mark any more. Only then: the sections in it are of other scans, too, which
+ * would pass over them. Who has set a bit in it by now did so before it is looked at again here, or finds the mark
+ * cleared and sets it.
+ */
+static void cool_word(const struct walk *walk, uint64_t word)
+{
+	struct hotmap *map = walk->map;
+	uint64_t bit = UINT64_C(1) << (word % 64);
+
+	for (unsigned int kind = 0; kind < walk->kinds; kind++) {
+		if (!(atomic_load_explicit(&map->warm[kind][word / 64], memory_order_relaxed) & bit) ||
+		    atomic_load_explicit(&map->hot[kind][word], memory_order_seq_cst))
+			continue;
+		atomic_fetch_and_explicit(&map->warm[kind][word / 64], ~bit, memory_order_seq_cst);
+		if (atomic_load_explicit(&map->hot[kind][word], memory_order_seq_cst))
+			atomic_fetch_or_explicit(&map->warm[kind][word / 64], bit, memory_order_seq_cst);
+	}
+}
+
+/* One section of a range of PFNs. true to stop. */
+static bool visit_part(struct walk *walk, uint64_t index, uint64_t from, uint64_t to)
+{
+	struct hotmap *map = walk->map;
+	uint64_t base = index << map->section_shift;
+	unsigned int first = 0, last = map->chunks;
+
+	if (base < from)
+		first = (unsigned int)((from - base) >> HOTMAP_CHUNK_SHIFT);
+	if (to - base < (UINT64_C(1) << map->section_shift))
+		last = (unsigned int)((to - base + HOTMAP_CHUNK_PAGES - 1) >> HOTMAP_CHUNK_SHIFT);
+	return visit_section(walk, index, first, last);
 }
 
 /* Marked sections with PFNs @from..@to-1. true to stop. */
 static bool visit_range(struct walk *walk, uint64_t from, uint64_t to)
 {
 	struct hotmap *map = walk->map;
-	uint64_t end, index = from >> map->section_shift;
+	uint64_t begin = from >> map->section_shift, end, words;
 
 	if (from >= to)
 		return false;
 	end = ((to - 1) >> map->section_shift) + 1;
 	if (end > atomic_load_explicit(&map->sections_end, memory_order_relaxed))
 		end = atomic_load_explicit(&map->sections_end, memory_order_relaxed);
-	while (index < end) {
-		uint64_t hot = 0, base = index << map->section_shift;
-		unsigned int first = 0, last = map->chunks;
+	words = (end + 63) / 64;
+	for (uint64_t word = next_word(walk, begin / 64, words); word < words;
+	     word = next_word(walk, word + 1, words)) {
+		for (uint64_t hot = hot_sections(walk, word); hot; hot &= hot - 1) {
+			uint64_t index = word * 64 + (unsigned int)__builtin_ctzll(hot);
 
-		for (unsigned int kind = 0; kind < walk->kinds; kind++)
-			hot |= atomic_load_explicit(&map->hot[kind][index / 64], memory_order_seq_cst); /* M2 */
-		hot >>= index % 64;
-		if (!hot) {
-			index = (index / 64 + 1) * 64;
-			continue;
+			if (index < begin || index >= end || index % walk->scan->parts != walk->scan->part)
+				continue;
+			if (visit_part(walk, index, from, to))
+				return true;
 		}
-		if (!(hot & 1) || index % walk->scan->parts != walk->scan->part) {
-			index++;
-			continue;
-		}
-		if (base < from)
-			first = (unsigned int)((from - base) >> HOTMAP_CHUNK_SHIFT);
-		if (to - base < (UINT64_C(1) << map->section_shift))
-			last = (unsigned int)((to - base + HOTMAP_CHUNK_PAGES - 1) >> HOTMAP_CHUNK_SHIFT);
-		if (visit_section(walk, index, first, last))
-			return true;
-		index++;
+		cool_word(walk, word);
 	}
 	return false;
 }

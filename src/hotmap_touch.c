@@ -3,12 +3,19 @@
 
 #include "hotmap_update.h"
 
+void hotmap_mark_section(struct hotmap *map, uint64_t index, enum hotmap_mark kind)
+{
+	atomic_fetch_or_explicit(&map->hot[kind][index / 64], UINT64_C(1) << (index % 64),
+				 memory_order_seq_cst); /* M1 */
+	atomic_fetch_or_explicit(&map->warm[kind][index / 4096], UINT64_C(1) << (index / 64 % 64),
+				 memory_order_seq_cst); /* M1 */
+}
+
 void hotmap_mark(struct hotmap *map, struct hotmap_section *section, unsigned int chunk, enum hotmap_mark kind)
 {
 	atomic_fetch_or_explicit(&hotmap_marks(map, section, kind)[chunk / 64], UINT64_C(1) << (chunk % 64),
 				 memory_order_seq_cst); /* M1 */
-	atomic_fetch_or_explicit(&map->hot[kind][section->index / 64], UINT64_C(1) << (section->index % 64),
-				 memory_order_seq_cst); /* M1 */
+	hotmap_mark_section(map, section->index, kind);
 }
 
 bool hotmap_has_wrapped(enum record_layout layout, uint64_t word, uint64_t now_ns)

@@ -463,6 +463,9 @@ static void agrees(enum record_layout layout)
 	memset(&w, 0, sizeof(w));
 	options.layout = layout;
 	options.shards = 3;
+	/* Few sections of many chunks, and many of one. */
+	if (layout == RECORD_COMPACT)
+		options.section_bytes = REGION_BYTES;
 	w.layout = layout;
 	w.rig = rig_new(&options, true);
 	w.seed = 1 + layout;

@@ -246,12 +246,12 @@ static void cold_regions_go(void)
 		CU_ASSERT_EQUAL(owners_at(rig->owners, slot)->regions, slot == 0 ? 10 : 0);
 		rcu_leave();
 	}
-	/* All that was taken for them is given back but for the tables' own pages. */
+	/* All that was taken for them is given back but for the tables' own pages: one of each of seven. */
 	rig->now_ns += 20 * SEC;
 	rig_janitor(rig, 10 * SEC);
 	usage = rig_usage(rig);
 	CU_ASSERT_EQUAL(usage.regions + usage.records + usage.chunks + usage.sections, 0);
-	CU_ASSERT(usage.bytes <= before + 6 * 4096);
+	CU_ASSERT(usage.bytes <= before + 7 * 4096);
 	/* Slots are used again. */
 	for (uint64_t i = 0; i < 1000; i++)
 		CU_ASSERT_EQUAL(rig_access(rig, 100, RIG_ADDR + i * REGION_BYTES, rig_phys(2, i)), HOTNESS_RECORDED);
