@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "buffers.h"
 #include "clock.h"
 #include "collector.h"
 #include "config.h"
@@ -151,7 +152,8 @@ static int make_collectors(struct dataplane *dp, const struct config *config)
 	if (!dp->queues || !dp->collectors)
 		return -ENOMEM;
 	for (size_t i = 0; i < n_queues; i++) {
-		dp->queues[i] = sample_queue_new((size_t)config->threads_queue_samples);
+		dp->queues[i] =
+			sample_queue_new(buffers_queue_samples((uint64_t)config->threads_queue_samples, n_queues));
 		if (!dp->queues[i])
 			return -ENOMEM;
 	}

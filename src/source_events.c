@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "buffers.h"
 #include "config.h"
 #include "parse.h"
 #include "perf_ring.h"
@@ -393,15 +394,6 @@ static int open_all_smaller(struct source *source, struct source_events *events)
 	}
 }
 
-static size_t ring_bytes(const struct config *config)
-{
-	size_t bytes = (size_t)sysconf(_SC_PAGESIZE), most = (size_t)config->threads_ring_kib << 10;
-
-	while (bytes <= most / 2)
-		bytes *= 2;
-	return bytes;
-}
-
 int source_events_open(struct source *source, const struct perf_event_attr *attr, uint32_t sample_flags,
 		       struct source_events **ret)
 {
@@ -414,10 +406,11 @@ int source_events_open(struct source *source, const struct perf_event_attr *attr
 		goto no_memory;
 	events->attr = *attr;
 	events->sample_flags = sample_flags;
-	events->ring_bytes = ring_bytes(source->env.config);
 	r = read_cpus(&source->env, &events->cpus, source->why);
 	if (r < 0)
 		goto fail;
+	events->ring_bytes = buffers_ring_bytes((uint64_t)source->env.config->threads_ring_kib,
+						events->cpus.n_wanted ? events->cpus.n_wanted : 1);
 	events->room = events->cpus.n_wanted;
 	source->rings = calloc(events->room, sizeof(*source->rings));
 	if (!source->rings) {
