@@ -134,6 +134,7 @@ static int make_hotness(struct dataplane *dp, const struct config *config, const
 		.shards = (unsigned int)dp->n_collectors,
 		.memory_max_bytes = (uint64_t)config->memory_max_mib << 20,
 		.section_bytes = topology->block_bytes ? topology->block_bytes : 128ULL << 20,
+		.nodes = nodeset_is_empty(&topology->lower) ? NULL : &topology->top,
 	};
 
 	dp->owners = owners_new(dp->params.root, (uint32_t)getpid());
