@@ -330,5 +330,56 @@ static void processes_change(void)
 	bench_free(b);
 }
 
+/* Publish the machine as it is now. */
+static void read_again(struct bench *b)
+{
+	struct topology_options tiers = { .tiers = { "0", "1-2" }, .n_tiers = 2, .target_nid = -1 };
+	struct topology *topology;
+	char error[256];
+
+	if (topology_read(&b->rig->machine.root, &tiers, &topology, error, sizeof(error)) < 0)
+		abort();
+	topology_store_set(b->topology, topology);
+}
+
+static struct rig_scan scan;
+
+/* A block of node 1 goes and comes back: its samples are nobody's in between, and its records do no harm. */
+static void memory_comes_and_goes(void)
+{
+	struct bench *b = bench_new(RECORD_PRECISE, 1ULL << 30);
+	unsigned long long block = RIG_NODE_BYTES / RIG_BLOCK + 3;
+	struct sample s = good_sample(b, 0), beyond = good_sample(b, 1);
+
+	s.phys = block * RIG_BLOCK + 5 * PAGE_SIZE_BYTES;
+	beyond.phys = UINT64_C(1) << 45;
+	b->config.promote_freq_threshold = 1;
+	push(b, 0, &s);
+	push(b, 0, &beyond);
+	drain(b);
+	CU_ASSERT_EQUAL(stat_of(b, STAT_BECAME_READY), 1);
+	CU_ASSERT_EQUAL(stat_of(b, STAT_DISCARDED_UNKNOWN_PFN), 1);
+	machine_block(&b->rig->machine, block, 1, "offline");
+	read_again(b);
+	push(b, 0, &s);
+	drain(b);
+	CU_ASSERT_EQUAL(stat_of(b, STAT_DISCARDED_UNKNOWN_PFN), 2);
+	/* Nobody's page is shown to the node's migrator. */
+	topology_unref(b->rig->topology);
+	b->rig->topology = topology_store_get(b->topology);
+	CU_ASSERT_EQUAL(rig_scan(b->rig, &scan, 1, HOTNESS_TAKE), 0);
+	machine_block(&b->rig->machine, block, 1, "online");
+	read_again(b);
+	push(b, 0, &s);
+	drain(b);
+	CU_ASSERT_EQUAL(stat_of(b, STAT_USEFUL), 2);
+	topology_unref(b->rig->topology);
+	b->rig->topology = topology_store_get(b->topology);
+	CU_ASSERT_EQUAL(rig_scan(b->rig, &scan, 1, HOTNESS_TAKE), 1);
+	CU_ASSERT_EQUAL(accounted(b), b->pushed);
+	bench_free(b);
+}
+
 TEST_MAIN(collector, TEST(every_end_has_its_counter), TEST(no_memory_is_a_drop), TEST(the_threshold_is_by_source),
-	  TEST(the_target_is_topologys), TEST(steps_are_bounded_and_fair), TEST(without_queues), TEST(processes_change))
+	  TEST(the_target_is_topologys), TEST(steps_are_bounded_and_fair), TEST(without_queues), TEST(processes_change),
+	  TEST(memory_comes_and_goes))
