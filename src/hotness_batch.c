@@ -260,68 +260,83 @@ static enum hotness_result take(struct hotness *hotness, unsigned int shard_nr, 
  */
 #define GROUP 8
 
-struct path {
-	struct hotness *hotness;
-	unsigned int shard;
-	uint64_t last_ns; /* of the samples so far */
-	struct probe probes[4 * GROUP];
+/* The probes of a group; @n of them, from item @from on. */
+struct group {
+	size_t from, n;
+	struct probe probes[GROUP];
 };
 
-static void locate_group(struct path *path, const struct hotness_item *items, size_t from, size_t to)
+static uint64_t locate_group(const struct hotness *hotness, unsigned int shard, const struct hotness_item *items,
+			     struct group *group, uint64_t last_ns)
 {
-	for (size_t i = from; i < to; i++) {
-		struct probe *probe = &path->probes[i % (4 * GROUP)];
+	const struct hotness_item *item = &items[group->from];
 
-		locate(path->hotness, path->shard, &items[i], probe);
-		if (items[i].sample->time_ns > path->last_ns && probe->key)
-			path->last_ns = items[i].sample->time_ns;
+	for (struct probe *probe = group->probes; probe < group->probes + group->n; probe++, item++) {
+		locate(hotness, shard, item, probe);
+		if (item->sample->time_ns > last_ns && probe->key)
+			last_ns = item->sample->time_ns;
 	}
+	return last_ns;
 }
 
 /*
  * Ask for what a step of a group has found to be needed. By itself in a short loop: a prefetch that walks the page
  * tables holds up what comes behind it, but not another prefetch.
  */
-static void ask_group(const struct path *path, size_t from, size_t to)
+static void ask_group(const struct group *group)
 {
-	for (size_t i = from; i < to; i++)
-		__builtin_prefetch(path->probes[i % (4 * GROUP)].ask, 1);
+	for (const struct probe *probe = group->probes; probe < group->probes + group->n; probe++)
+		__builtin_prefetch(probe->ask, 1);
 }
 
-static size_t at_most(size_t i, size_t n)
+static void find_words(const struct hotness *hotness, unsigned int shard, struct group *group)
 {
-	return i < n ? i : n;
+	for (struct probe *probe = group->probes; probe < group->probes + group->n; probe++)
+		find_word(hotness, shard, probe);
+	ask_group(group);
+}
+
+static void find_regions(const struct hotness *hotness, unsigned int shard, struct group *group)
+{
+	for (struct probe *probe = group->probes; probe < group->probes + group->n; probe++)
+		find_region(hotness, shard, probe);
+	ask_group(group);
+}
+
+static void take_group(struct hotness *hotness, unsigned int shard, struct hotness_item *items,
+		       const struct group *group)
+{
+	struct hotness_item *item = &items[group->from];
+
+	for (const struct probe *probe = group->probes; probe < group->probes + group->n; probe++, item++)
+		item->result = take(hotness, shard, item, probe);
 }
 
 void hotness_access_batch(struct hotness *hotness, unsigned int shard_nr, struct hotness_item *items, size_t n)
 {
 	struct hotness_shard *shard = &hotness->shard[shard_nr];
-	uint64_t now_ns = atomic_load_explicit(&shard->now_ns, memory_order_relaxed);
-	struct path path; /* not zeroed */
+	uint64_t now_ns = atomic_load_explicit(&shard->now_ns, memory_order_relaxed), last_ns = now_ns;
+	const size_t n_groups = (n + GROUP - 1) / GROUP;
+	struct group groups[4]; /* not zeroed */
 
 	assert(shard_nr < hotness->shards);
-	path.hotness = hotness;
-	path.shard = shard_nr;
-	path.last_ns = now_ns;
-	for (size_t i = 0; i < n + 3 * GROUP; i += GROUP) {
-		if (i < n)
-			locate_group(&path, items, i, at_most(i + GROUP, n));
-		if (i >= GROUP) {
-			for (size_t k = i - GROUP; k < at_most(i, n); k++)
-				find_word(hotness, shard_nr, &path.probes[k % (4 * GROUP)]);
-			ask_group(&path, i - GROUP, at_most(i, n));
+	for (size_t i = 0; i < n_groups + 3; i++) {
+		struct group *group = &groups[i % 4];
+
+		if (i < n_groups) {
+			group->from = i * GROUP;
+			group->n = n - group->from < GROUP ? n - group->from : GROUP;
+			last_ns = locate_group(hotness, shard_nr, items, group, last_ns);
 		}
-		if (i >= 2 * GROUP) {
-			for (size_t k = i - 2 * GROUP; k < at_most(i - GROUP, n); k++)
-				find_region(hotness, shard_nr, &path.probes[k % (4 * GROUP)]);
-			ask_group(&path, i - 2 * GROUP, at_most(i - GROUP, n));
-		}
-		if (i >= 3 * GROUP)
-			for (size_t k = i - 3 * GROUP; k < at_most(i - 2 * GROUP, n); k++)
-				items[k].result = take(hotness, shard_nr, &items[k], &path.probes[k % (4 * GROUP)]);
+		if (i >= 1 && i - 1 < n_groups)
+			find_words(hotness, shard_nr, &groups[(i - 1) % 4]);
+		if (i >= 2 && i - 2 < n_groups)
+			find_regions(hotness, shard_nr, &groups[(i - 2) % 4]);
+		if (i >= 3)
+			take_group(hotness, shard_nr, items, &groups[(i - 3) % 4]);
 	}
-	if (path.last_ns != now_ns)
-		atomic_store_explicit(&shard->now_ns, path.last_ns, memory_order_relaxed);
+	if (last_ns != now_ns)
+		atomic_store_explicit(&shard->now_ns, last_ns, memory_order_relaxed);
 }
 
 enum hotness_result hotness_access_page(struct hotness *hotness, unsigned int shard, const struct record_rule *rule,
