@@ -87,6 +87,8 @@ struct hotmap {
 	_Atomic uint64_t *hot[MARK_KINDS];     /* a bit for each section, M1, M2 */
 	_Atomic uint64_t *warm[MARK_KINDS];    /* a bit for each word of hot, M1, M3 */
 	uint64_t *cursor;                      /* [node][part]: PFN where its scan goes on; its migrator's */
+	/* Written when something new is made, what is above it is read for each sample: lines of their own. */
+	uint64_t apart[8];
 	_Atomic uint64_t sections_end;         /* one past the highest section that ever was; relaxed */
 	_Atomic uint64_t n_sections, n_chunks; /* gauges, relaxed */
 	pthread_mutex_t lock[HOTMAP_LOCKS];

@@ -22,8 +22,9 @@ struct hotness {
 	struct owners *owners;
 	struct regions *regions;
 	struct hotmap *map;
-	struct retire retire;
 	struct tablearena *arena; /* NULL: the memory is a test's */
+	/* Written by whoever makes a chunk grow: not in the line of the pointers above, which all read. */
+	_Alignas(64) struct retire retire;
 	_Alignas(64) struct tablemem mem;
 	/* Records that others than collectors made, less those that anyone cleared; modulo 2^64, relaxed. */
 	_Atomic uint64_t records_changed;
