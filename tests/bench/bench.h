@@ -2,7 +2,8 @@
 /*
  * bench: what the benchmarks share: results with their bars, clocks, medians. One thread prints.
  *
- * Exit status of a benchmark: 0 all bars held, 1 one was missed or it could not run, 64 usage.
+ * Exit status of a benchmark: 0 all bars held, 1 one was missed or it could not run, 64 usage, 77 it
+ * could not be measured, with the reason.
  */
 #pragma once
 
@@ -17,9 +18,10 @@
 
 #define BENCH_UNUSED __attribute__((unused))
 
-#define BENCH_ROWS_MAX    64
-#define BENCH_EXIT_USAGE  64
-#define BENCH_EXIT_MISSED 1
+#define BENCH_ROWS_MAX     64
+#define BENCH_EXIT_USAGE   64
+#define BENCH_EXIT_MISSED  1
+#define BENCH_EXIT_SKIPPED 77
 
 enum bench_bar {
 	BENCH_NO_BAR,
