@@ -77,7 +77,7 @@ static void rig_put_machine(struct rig *rig)
 }
 
 /* The calling thread is registered with rcu. */
-static void rig_init(struct rig *rig, const struct rig_options *options)
+BENCH_UNUSED static void rig_init(struct rig *rig, const struct rig_options *options)
 {
 	struct topology_options tiers = { .tiers = { "0", "1" }, .n_tiers = 2, .target_nid = -1 };
 	struct hotness_options tables = {
@@ -117,7 +117,7 @@ static void rig_init(struct rig *rig, const struct rig_options *options)
 	}
 }
 
-static void rig_done(struct rig *rig)
+BENCH_UNUSED static void rig_done(struct rig *rig)
 {
 	for (unsigned int i = 0; i < rig->shards; i++) {
 		collector_free(rig->collector[i]);
