@@ -422,7 +422,7 @@ def main():
     check = Check(options.long, options.only)
     try:
         check.start_fetch()
-        check.variant("gcc", ["unit", "check", "cli"])
+        check.variant("gcc", ["unit", "check", "cli", "spin"])
         check.section("valgrind", check.valgrind)
         check.variant("clang", ["unit"])
         check.variant("asan", ["unit"])
