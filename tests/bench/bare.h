@@ -5,12 +5,10 @@
  * else: no record to take apart, no lookup, no comparison, no atomic, so that the processor is free to overlap the
  * misses of many samples. What it reaches is what the machine's memory allows.
  *
- * The lines of one sample, of a base page that was sampled before:
- *   bucket   read      4 bytes, two for each region     of the regions' hash
- *   region   written  64 bytes for each region
- *   seen     read     64 bytes for each region          bitmap of pages seen
+ * The lines of one sample, of a base page that was sampled before (hotmap_update.h, hotness_batch.c):
  *   chunk    read      8 bytes for each 2 MiB           pointer to the words
- *   word     written   8 bytes for each page            record and back-reference
+ *   word     written   8 bytes for each page            record and back-reference, which finds the region
+ *   region   written  64 bytes for each region
  */
 #pragma once
 
@@ -20,14 +18,12 @@
 
 #include "sample.h"
 
-#define BARE_LINES         5
+#define BARE_LINES         3
 #define BARE_LINES_WRITTEN 2
 
 struct bare {
 	uint64_t regions;
-	uint32_t *bucket;
 	uint64_t (*region)[8];
-	uint64_t (*seen)[8];
 	uint64_t *chunk;
 	uint64_t *word;
 };
@@ -47,18 +43,14 @@ static void *bare_alloc(uint64_t bytes)
 static void bare_init(struct bare *bare, uint64_t pages)
 {
 	bare->regions = pages / REGION_PAGES;
-	bare->bucket = bare_alloc(bare->regions * 2 * sizeof(*bare->bucket));
 	bare->region = bare_alloc(bare->regions * sizeof(*bare->region));
-	bare->seen = bare_alloc(bare->regions * sizeof(*bare->seen));
 	bare->chunk = bare_alloc(bare->regions * sizeof(*bare->chunk));
 	bare->word = bare_alloc(pages * sizeof(*bare->word));
 }
 
 static void bare_done(struct bare *bare)
 {
-	munmap(bare->bucket, bare->regions * 2 * sizeof(*bare->bucket));
 	munmap(bare->region, bare->regions * sizeof(*bare->region));
-	munmap(bare->seen, bare->regions * sizeof(*bare->seen));
 	munmap(bare->chunk, bare->regions * sizeof(*bare->chunk));
 	munmap(bare->word, bare->regions * REGION_PAGES * sizeof(*bare->word));
 }
@@ -71,9 +63,7 @@ static inline uint64_t bare_update(struct bare *bare, const uint32_t *page, size
 	for (size_t i = 0; i < n; i++) {
 		uint32_t at = page[i] / REGION_PAGES;
 
-		sum += bare->bucket[(at * 2654435761U) % (bare->regions * 2)];
 		bare->region[at][1]++;
-		sum += bare->seen[at][page[i] / 64 % 8];
 		sum += bare->chunk[at];
 		bare->word[page[i]]++;
 	}
