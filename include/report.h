@@ -49,6 +49,17 @@ struct report_move {
 	uint64_t pages;
 };
 
+/* A process whose pages are known. */
+struct report_owner {
+	uint32_t pid;
+	char name[17];
+	uint64_t regions, bytes; /* of the tables; bytes as of the janitor's last turn */
+	uint64_t hot_bytes;      /* promoted so far, or found to be worth it while observing */
+	uint64_t evicted;        /* regions, since it took more than its share of the tables */
+};
+
+#define REPORT_OWNERS_MAX 64
+
 struct report_migrator {
 	int nid;
 	const char *limit;
@@ -69,6 +80,8 @@ struct report {
 	const struct stats *stats;
 	struct hotness_usage usage;
 	size_t owners;
+	const struct report_owner *owner_list; /* those that take most of the tables, largest first */
+	size_t n_owner_list;                   /* at most REPORT_OWNERS_MAX */
 	const struct report_move *moves;
 	size_t n_moves;
 	const struct report_migrator *migrators;
@@ -86,7 +99,9 @@ struct report {
  * still fill: free above the watermark and, on a fast node, the headroom), high_bytes, promo_bytes}, tiers[] {tier,
  * nodes[], total_bytes, free_bytes, room_bytes}, tiers_origin, observe_only, advice, counters {by the names of
  * stats.def}, promoted_pages, promoted_bytes, demoted_bytes, left_alone {reason: bytes}, moves[] {from, to, result,
- * pages}, migrators[] {nid, limit}, map {bytes, memory_max_bytes, sections, chunks, records, regions, owners}, kernel
+ * pages}, migrators[] {nid, limit}, map {bytes, memory_max_bytes, sections, chunks, records, regions, owners,
+ * evicted_regions, evicted_records}, processes[] {pid, name, regions, bytes (of the tables), hot_bytes,
+ * evicted_regions; largest first, at most REPORT_OWNERS_MAX}, kernel
  * {promotes, promoted_pages}. Integers are written in full up to 2^63 - 1, where they stop; a reader that takes them
  * for doubles is exact up to 2^53, which is 8 PiB or 104 days of ns.
  */

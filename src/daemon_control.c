@@ -12,6 +12,7 @@
 #include "dataplane.h"
 #include "log.h"
 #include "migrator.h"
+#include "owners.h"
 
 #define MIGRATORS_SHOWN 256
 /* A list of all its items as text; see config_get_text(). */
@@ -82,6 +83,36 @@ static size_t list_sources(const struct daemon *daemon, struct report_source *re
 	return n;
 }
 
+struct owner_list {
+	struct report_owner list[REPORT_OWNERS_MAX];
+	size_t n;
+};
+
+/* The largest first; all values are a moment's view. */
+static int rank_owner(void *ctx, struct owner *owner)
+{
+	struct owner_list *owners = ctx;
+	struct report_owner one = {
+		.pid = owner->pid,
+		.regions = atomic_load_explicit(&owner->regions, memory_order_relaxed),
+		.bytes = atomic_load_explicit(&owner->bytes, memory_order_relaxed),
+		.hot_bytes = atomic_load_explicit(&owner->hot_bytes, memory_order_relaxed),
+		.evicted = atomic_load_explicit(&owner->evicted, memory_order_relaxed),
+	};
+	size_t at = owners->n;
+
+	snprintf(one.name, sizeof(one.name), "%.16s", owner->comm);
+	while (at > 0 && owners->list[at - 1].bytes < one.bytes)
+		at--;
+	if (at == REPORT_OWNERS_MAX)
+		return 0;
+	if (owners->n < REPORT_OWNERS_MAX)
+		owners->n++;
+	memmove(&owners->list[at + 1], &owners->list[at], (owners->n - 1 - at) * sizeof(one));
+	owners->list[at] = one;
+	return 0;
+}
+
 /* What holds promotion back right now, most general first. */
 static const char *limiting(const struct daemon *daemon, const struct dataplane_migrator *migrators, size_t n)
 {
@@ -105,6 +136,7 @@ void daemon_with_report(struct daemon *daemon, void (*fn)(void *ctx, const struc
 {
 	static struct topology_room rooms[NODE_MAX];
 	static struct moves moves;
+	static struct owner_list owners;
 	static struct report_migrator shown[MIGRATORS_SHOWN];
 	static struct dataplane_migrator migrators[MIGRATORS_SHOWN];
 	struct report_source sources[SAMPLE_SOURCE_MAX];
@@ -120,6 +152,7 @@ void daemon_with_report(struct daemon *daemon, void (*fn)(void *ctx, const struc
 		.rooms = rooms,
 		.headroom_ratio = daemon->current.promote_headroom_percent / 100,
 		.stats = daemon->stats,
+		.owner_list = owners.list,
 		.moves = moves.list,
 		.migrators = shown,
 		.kernel_promotes = daemon->kernel_promotes,
@@ -129,11 +162,14 @@ void daemon_with_report(struct daemon *daemon, void (*fn)(void *ctx, const struc
 
 	report.n_sources = list_sources(daemon, sources, SAMPLE_SOURCE_MAX);
 	moves.n = 0;
+	owners.n = 0;
 	if (daemon->dataplane) {
+		dataplane_owners(daemon->dataplane, rank_owner, &owners);
 		dataplane_usage(daemon->dataplane, &report.usage, &report.owners);
 		n_migrators = dataplane_migrators(daemon->dataplane, migrators, MIGRATORS_SHOWN);
 		dataplane_outcomes(daemon->dataplane, add_move, &moves);
 	}
+	report.n_owner_list = owners.n;
 	report.n_moves = moves.n;
 	for (size_t i = 0; i < n_migrators; i++)
 		shown[i] = (struct report_migrator){ .nid = migrators[i].nid, .limit = migrators[i].limit };

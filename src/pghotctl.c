@@ -15,6 +15,7 @@
 #include "ctl_client.h"
 #include "parse.h"
 #include "print_options.h"
+#include "print_owners.h"
 #include "print_status.h"
 #include "report.h"
 
@@ -31,11 +32,12 @@ enum {
 
 enum {
 	OPT_JSON = 256,
+	OPT_OWNERS,
 	OPT_SOCKET,
 	OPT_VERSION,
 };
 
-static bool arg_json;
+static bool arg_json, arg_owners;
 static const char *arg_socket = BUS_SOCKET_PATH;
 
 struct verb {
@@ -149,7 +151,7 @@ static int do_status(char **args, int n_args)
 	if (arg_json)
 		return put_json(doc) != 0 ? EXIT_REFUSED : status;
 	json_decref(doc);
-	return print_status(stdout, text, use_colour()) < 0 ? bad_answer() : status;
+	return (arg_owners ? print_owners : print_status)(stdout, text, use_colour()) < 0 ? bad_answer() : status;
 }
 
 /* The options whose key is @key, or else contains it; all with NULL. */
@@ -351,6 +353,8 @@ static int do_help(char **args, int n_args)
 			printf("  %-6s %-17s %s\n", verbs[i].name, verbs[i].args, verbs[i].line);
 	puts("\n"
 	     "  --json                  answer as JSON; sizes in bytes, times in ns\n"
+	     "  --owners                with status: which process takes how much of the\n"
+	     "                          tables, and what was found hot of it\n"
 	     "  --socket PATH           daemon's socket, instead of " BUS_SOCKET_PATH "\n"
 	     "                          (also PGHOTCTL_SOCKET in the environment)\n"
 	     "  -h, --help              this text\n"
@@ -425,6 +429,7 @@ static int parse_options(int argc, char **argv, bool *ret_done)
 {
 	static const struct option options[] = {
 		{ "json", no_argument, NULL, OPT_JSON },
+		{ "owners", no_argument, NULL, OPT_OWNERS },
 		{ "socket", required_argument, NULL, OPT_SOCKET },
 		{ "help", no_argument, NULL, 'h' },
 		{ "version", no_argument, NULL, 'V' },
@@ -439,6 +444,9 @@ static int parse_options(int argc, char **argv, bool *ret_done)
 		switch (c) {
 		case OPT_JSON:
 			arg_json = true;
+			break;
+		case OPT_OWNERS:
+			arg_owners = true;
 			break;
 		case OPT_SOCKET:
 			arg_socket = optarg;
@@ -486,6 +494,8 @@ static int run(int argc, char **argv)
 		return no_such_verb(argv[optind]);
 	if (!verb->run)
 		return not_built(verb->name);
+	if (arg_owners && verb->run != do_status)
+		return fail(EXIT_BAD_USAGE, "--owners goes with status");
 	n = argc - optind - 1;
 	if (n < verb->min_args || n > verb->max_args)
 		return fail(EXIT_BAD_USAGE, "usage: pghotctl %s%s%s", verb->name, *verb->args ? " " : "", verb->args);

@@ -290,6 +290,7 @@ static void put_rest(struct screen *s)
 {
 	const json_t *map = json_object_get(s->doc, "map"), *kernel = json_object_get(s->doc, "kernel");
 	char a[PRINT_SHORT_MAX], b[PRINT_SHORT_MAX], c[PRINT_SHORT_MAX], d[PRINT_SHORT_MAX], e[PRINT_SHORT_MAX];
+	uint64_t evicted = number(map, "evicted_regions");
 
 	if (number(map, "memory_max_bytes") == 0) /* nothing runs that would have any */
 		row(s, "Tables", 1, "none yet");
@@ -298,6 +299,9 @@ static void put_rest(struct screen *s)
 		    print_bytes(a, number(map, "bytes")), print_bytes(b, number(map, "memory_max_bytes")),
 		    print_count(c, number(map, "regions")), print_count(d, number(map, "records")),
 		    print_count(e, number(map, "owners")));
+	if (number(map, "sections") > 0 || evicted > 0)
+		row(s, NULL, 1, "%s sections, %s chunks; %s regions evicted", print_count(a, number(map, "sections")),
+		    print_count(b, number(map, "chunks")), print_count(c, evicted));
 	if (number(kernel, "promoted_pages") > 0)
 		row(s, "Kernel", 1, "promoted %s pages itself", print_count(a, number(kernel, "promoted_pages")));
 }

@@ -223,7 +223,28 @@ static json_t *make_map(const struct report *report, bool *ok)
 	put(object, "records", unsigned_number(usage->records), ok);
 	put(object, "regions", unsigned_number(usage->regions), ok);
 	put(object, "owners", unsigned_number(report->owners), ok);
+	put(object, "evicted_regions", unsigned_number(count(report, STAT_EVICTED_REGIONS)), ok);
+	put(object, "evicted_records", unsigned_number(count(report, STAT_EVICTED_RECORDS)), ok);
 	return object;
+}
+
+static json_t *make_processes(const struct report *report, bool *ok)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < report->n_owner_list; i++) {
+		const struct report_owner *owner = &report->owner_list[i];
+		json_t *object = json_object();
+
+		put(object, "pid", unsigned_number(owner->pid), ok);
+		put(object, "name", text(owner->name), ok);
+		put(object, "regions", unsigned_number(owner->regions), ok);
+		put(object, "bytes", unsigned_number(owner->bytes), ok);
+		put(object, "hot_bytes", unsigned_number(owner->hot_bytes), ok);
+		put(object, "evicted_regions", unsigned_number(owner->evicted), ok);
+		append(array, object, ok);
+	}
+	return array;
 }
 
 static json_t *make_kernel(const struct report *report, bool *ok)
@@ -263,6 +284,7 @@ char *report_json(const struct report *report)
 	put(doc, "moves", make_moves(report, &ok), &ok);
 	put(doc, "migrators", make_migrators(report, &ok), &ok);
 	put(doc, "map", make_map(report, &ok), &ok);
+	put(doc, "processes", make_processes(report, &ok), &ok);
 	put(doc, "kernel", make_kernel(report, &ok), &ok);
 	return dump(doc, ok);
 }

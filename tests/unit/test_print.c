@@ -8,6 +8,7 @@
 #include "harness.h"
 #include "print.h"
 #include "print_options.h"
+#include "print_owners.h"
 #include "print_status.h"
 #include "report.h"
 #include "stats.h"
@@ -198,7 +199,8 @@ static void screen_of_a_good_day(void)
 		"\"promoted_bytes\":1279365120,\"move_calls\":1234,\"move_ok\":312345,\"move_already\":7,"
 		"\"move_busy\":120,\"move_shared\":32,\"move_no_memory\":4,\"move_failed\":1},\"left_alone\":{},"
 		"\"map\":{\"bytes\":12345678,\"memory_max_bytes\":1073741824,\"regions\":345,\"records\":12345,"
-		"\"owners\":4},\"kernel\":{\"promotes\":false,\"promoted_pages\":0}}",
+		"\"sections\":8,\"chunks\":1290,\"evicted_regions\":2,\"owners\":4},\"kernel\":{\"promotes\":false,"
+		"\"promoted_pages\":0}}",
 		"pghotd 0.1.0: promoting; up 2 hours, pid 812\n"
 		"Limited by  nothing: all that is hot is moved\n"
 		"\n"
@@ -210,6 +212,7 @@ static void screen_of_a_good_day(void)
 		"Moved up    312,345 pages (1.1 GiB) in 1,234 calls\n"
 		"Not moved   157 pages: 120 busy, 32 shared, 4 no memory, 1 other\n"
 		"Tables      11.7 MiB of 1.0 GiB; 345 regions, 12,345 pages, 4 processes\n"
+		"            8 sections, 1,290 chunks; 2 regions evicted\n"
 		"\n"
 		"To do       nothing, all is well\n");
 }
@@ -250,6 +253,30 @@ static void screen_of_an_observer(void)
 		     "\n"
 		     "To do       The kernel sees one tier, but the memory of node 1 is 3.1 times as\n"
 		     "            slow: add this line to pghotd.conf: tiers = ( \"0\", \"1\" );\n");
+}
+
+static void owners_are_a_table(void)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	CU_ASSERT_EQUAL(print_owners(out,
+				     "{\"state\":\"observing\",\"map\":{\"owners\":5},\"processes\":["
+				     "{\"pid\":812,\"name\":\"redis-server\",\"bytes\":7340032,\"regions\":12345,"
+				     "\"hot_bytes\":1073741824,\"evicted_regions\":17},"
+				     "{\"pid\":4194304,\"name\":\"a\\u001bb\"},7]}",
+				     false),
+			0);
+	fclose(out);
+	CU_ASSERT_STRING_EQUAL(text, "       pid process             tables      regions       hot      evicted\n"
+				     "       812 redis-server       7.0 MiB       12,345   1.0 GiB           17\n"
+				     "   4194304 a?b                    0 B            0       0 B            0\n"
+				     "         0                        0 B            0       0 B            0\n"
+				     "and 2 more\n");
+	free(text);
+	CU_ASSERT_EQUAL(print_owners(stdout, "{}", false), -EINVAL);
+	CU_ASSERT_EQUAL(print_owners(stdout, "no", false), -EINVAL);
 }
 
 static void screen_of_a_bad_day(void)
@@ -511,6 +538,6 @@ static void options_fit_the_screen(void)
 
 TEST_MAIN(print, TEST(bytes_have_at_most_eight_columns), TEST(counts_are_grouped), TEST(durations_read_well),
 	  TEST(bars_do_not_lie), TEST(terminal_is_not_driven), TEST(texts_are_broken_at_spaces),
-	  TEST(screen_of_a_good_day), TEST(screen_of_an_observer), TEST(screen_of_a_bad_day),
+	  TEST(screen_of_a_good_day), TEST(screen_of_an_observer), TEST(owners_are_a_table), TEST(screen_of_a_bad_day),
 	  TEST(colours_are_for_terminals), TEST(other_documents_are_refused), TEST(screen_never_overflows),
 	  TEST(options_fit_the_screen))

@@ -123,12 +123,20 @@ static void document_is_what_users_were_promised(void)
 					    "sources",        "nodes",         "tiers",      "tiers_origin",
 					    "observe_only",   "advice",        "counters",   "promoted_pages",
 					    "promoted_bytes", "demoted_bytes", "left_alone", "moves",
-					    "migrators",      "map",           "kernel" };
+					    "migrators",      "map",           "processes",  "kernel" };
 	struct stats *stats = stats_new();
 	struct stats_slot *slot = stats_slot_new(stats);
+	static const struct report_owner owners[] = {
+		{ .pid = 77, .name = "redis-server", .regions = 9, .bytes = 4096, .hot_bytes = 2 * MIB, .evicted = 3 },
+		{ .pid = 78, .name = "\xff" },
+	};
 	struct report report = make_report(stats);
 	json_t *doc;
 
+	report.owner_list = owners;
+	report.n_owner_list = 2;
+	stats_add(slot, STAT_EVICTED_REGIONS, 6);
+	stats_add(slot, STAT_EVICTED_RECORDS, 7);
 	stats_add(slot, STAT_PROMOTED_PAGES, 512);
 	stats_add(slot, STAT_PROMOTED_BYTES, 2 * MIB);
 	stats_add(slot, STAT_DEMOTED_BYTES, 4096);
@@ -171,6 +179,16 @@ static void document_is_what_users_were_promised(void)
 	CU_ASSERT_EQUAL(number_at(doc, "map.records"), 3);
 	CU_ASSERT_EQUAL(number_at(doc, "map.regions"), 4);
 	CU_ASSERT_EQUAL(number_at(doc, "map.owners"), 5);
+	CU_ASSERT_EQUAL(number_at(doc, "map.evicted_regions"), 6);
+	CU_ASSERT_EQUAL(number_at(doc, "map.evicted_records"), 7);
+	CU_ASSERT_EQUAL(json_array_size(at(doc, "processes")), 2);
+	CU_ASSERT_EQUAL(number_at(doc, "processes.0.pid"), 77);
+	CU_ASSERT(text_is(doc, "processes.0.name", "redis-server"));
+	CU_ASSERT_EQUAL(number_at(doc, "processes.0.regions"), 9);
+	CU_ASSERT_EQUAL(number_at(doc, "processes.0.bytes"), 4096);
+	CU_ASSERT_EQUAL(number_at(doc, "processes.0.hot_bytes"), 2 * MIB);
+	CU_ASSERT_EQUAL(number_at(doc, "processes.0.evicted_regions"), 3);
+	CU_ASSERT(text_is(doc, "processes.1.name", "?"));
 	CU_ASSERT(json_is_true(at(doc, "kernel.promotes")));
 	CU_ASSERT_EQUAL(number_at(doc, "kernel.promoted_pages"), 99);
 	json_decref(doc);
