@@ -240,6 +240,35 @@ class Check:
             wrap = "valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite --fair-sched=try"
             self.tests(counts, "gcc", "valgrind", 15, ["--suite", "unit", "--wrapper", wrap], 900)
 
+    def threads(self, counts):
+        """Collectors, janitor and scanners at once, under the thread sanitizer, longer than its unit test."""
+        if "tsan" not in self.built:
+            counts.skip("threads: there is no build with the thread sanitizer")
+            return
+        seconds = 60 if self.long else 5
+        words = [os.path.join(OUT, "tsan", "tests", "unit", "test_hotness_threads"), str(seconds)]
+        if can_run(["setarch", "-R", "true"]):
+            words = ["setarch", "-R", *words]
+        self.one(counts, f"threads {seconds} s", words, seconds * 4 + 120, SANITIZER_ENVIRONMENT)
+
+    # ---- benchmarks -------------------------------------------------------------------
+
+    def bench(self, counts):
+        """Each ends with 1 when it misses a bar; what it measured is in its log."""
+        if not self.build(counts, "bench", "gcc", ["-Dbench=true", "-Dtests=disabled", "-Dman=false",
+                                                   "-Dsystemd_units=false"]):
+            return
+        folder = os.path.join(OUT, "bench")
+        longer = 10 if self.long else 1
+        for name, more in (("decode", []), ("memory", ["--daemon", os.path.join(folder, "src", "pghotd")]),
+                           ("scan", [f"--seconds={4 * longer}"]), ("pipeline", [f"--seconds={5 * longer}"]),
+                           ("map", [f"--seconds={8 * longer}"])):
+            step = self.one(counts, f"bench {name}", [os.path.join(folder, "tests", "bench", f"bench_{name}"), *more],
+                            60 + 40 * longer, {"TEST_MACHINES": os.path.join(ROOT, "tests", "unit", "machines")})
+            for line in step.output:
+                if re.search(r"\((at least|at most) ", line):
+                    say(f"   {line}")
+
     # ---- everything left out -----------------------------------------------------------
 
     def bare(self, counts):
@@ -409,7 +438,7 @@ def main():
     parser = argparse.ArgumentParser(description="Builds pghotd in every way and runs every test.")
     parser.add_argument("--long", action="store_true", help="fuzz for ten minutes each, repeat the tests")
     parser.add_argument("--only", action="append", metavar="SECTION",
-                        help="gcc, valgrind, clang, asan, fuzz, tsan, bare, install, lab; repeatable")
+                        help="gcc, valgrind, clang, asan, fuzz, tsan, threads, bench, bare, install, lab; repeatable")
     options = parser.parse_args()
 
     def end(number, _frame):
@@ -428,6 +457,8 @@ def main():
         check.variant("asan", ["unit"])
         check.section("fuzz", check.fuzz)
         check.variant("tsan", ["unit"])
+        check.section("threads", check.threads)
+        check.section("bench", check.bench)
         check.section("bare", check.bare)
         check.section("install", check.install)
         check.section("lab", check.lab)
