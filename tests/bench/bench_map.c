@@ -72,7 +72,7 @@ struct map {
 static void collect_batch(struct runner *r, const uint32_t *page)
 {
 	struct rig *rig = &r->map->rig;
-	uint64_t now_ns = bench_now_ns();
+	uint64_t now_ns = rig_now_ns(rig);
 
 	for (size_t i = 0; i < BATCH; i++) {
 		struct sample sample = rig_sample(page[i], now_ns);

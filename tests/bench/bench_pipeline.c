@@ -143,7 +143,7 @@ static double run_pipeline(struct pipeline *p, double *ret_reader)
 
 	for (int i = 0; i < WINDOW_DRAINS; i++) {
 		draw_pages(p);
-		now_ns = bench_now_ns();
+		now_ns = rig_now_ns(&p->rig);
 		for (size_t k = 0; k < DRAIN; k++)
 			put_record(p, p->page[k], now_ns);
 		begin_ns = bench_cpu_ns();

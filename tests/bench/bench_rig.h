@@ -46,6 +46,7 @@ struct rig {
 	struct sample_queue *queue[RIG_SHARDS_MAX];
 	struct collector *collector[RIG_SHARDS_MAX];
 	struct config config;
+	uint64_t behind_ns; /* of the tables' clock, which stands still while they are filled */
 };
 
 static void rig_put_machine(struct rig *rig)
@@ -149,14 +150,21 @@ static inline unsigned int rig_shard(const struct rig *rig, uint64_t page)
 	return hotness_shard(RIG_PID, RIG_ADDR + page * PAGE_SIZE_BYTES, rig->shards);
 }
 
+/* The time that samples have. */
+static inline uint64_t rig_now_ns(const struct rig *rig)
+{
+	return bench_now_ns() - rig->behind_ns;
+}
+
 /* Every page is sampled once, region after region; then what the growing left behind is freed. */
 BENCH_UNUSED static void rig_fill(struct rig *rig)
 {
+	/* However long it takes, nothing gets old by it. */
+	const uint64_t now_ns = bench_now_ns();
 	struct hotness_usage tables;
 
 	for (uint64_t page = 0; page < rig->pages; page += 64) {
 		unsigned int shard = rig_shard(rig, page);
-		uint64_t now_ns = bench_now_ns();
 
 		for (uint64_t i = 0; i < 64; i++) {
 			struct sample sample = rig_sample(page + i, now_ns);
@@ -166,7 +174,8 @@ BENCH_UNUSED static void rig_fill(struct rig *rig)
 		}
 		collector_step(rig->collector[shard], &rig->config, now_ns, 64);
 	}
-	hotness_janitor(rig->hotness, bench_now_ns(), UINT64_MAX, rig->janitor_stats);
+	hotness_janitor(rig->hotness, now_ns, UINT64_MAX, rig->janitor_stats);
+	rig->behind_ns = bench_now_ns() - now_ns;
 	hotness_usage(rig->hotness, &tables);
 	if (tables.records != rig->pages)
 		bench_die("the tables hold %llu of %llu pages: not enough memory", (unsigned long long)tables.records,

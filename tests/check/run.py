@@ -264,7 +264,7 @@ class Check:
                            ("scan", [f"--seconds={4 * longer}"]), ("pipeline", [f"--seconds={5 * longer}"]),
                            ("map", [f"--seconds={8 * longer}"])):
             step = self.one(counts, f"bench {name}", [os.path.join(folder, "tests", "bench", f"bench_{name}"), *more],
-                            60 + 40 * longer, {"TEST_MACHINES": os.path.join(ROOT, "tests", "unit", "machines")})
+                            260 + 40 * longer, {"TEST_MACHINES": os.path.join(ROOT, "tests", "unit", "machines")})
             for line in step.output:
                 if re.search(r"\((at least|at most) ", line):
                     say(f"   {line}")
