@@ -5,11 +5,8 @@
  * what else the machine does hits both or neither. Exits 1 below the ratio that the daemon promises.
  */
 #include <linux/perf_event.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
+
+#include "bench.h"
 
 #include "../unit/ibs_records.h"
 #include "ibs_sample.h"
@@ -22,20 +19,6 @@
 #define RATIO_MIN    0.45
 
 static struct source_ibs_record record;
-
-/* Keep the compiler from leaving out what nobody reads. */
-static inline void used(const void *p)
-{
-	__asm__ volatile("" : : "r"(p) : "memory");
-}
-
-static double now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
 
 static uint64_t next_random(void)
 {
@@ -82,47 +65,47 @@ static void put_record(unsigned char *at)
 
 static double round_copy(void *to, const void *from)
 {
-	double begin = now_ns();
+	double begin = (double)bench_now_ns();
 
 	memcpy(to, from, BUFFER_BYTES);
-	used(to);
-	return now_ns() - begin;
+	bench_used(to);
+	return (double)bench_now_ns() - begin;
 }
 
 static double round_decode(const unsigned char *from, bool and_sample)
 {
 	const struct perf_event_header *header;
 	struct sample sample;
-	double begin = now_ns();
+	double begin = (double)bench_now_ns();
 	int bad = 0;
 
 	for (size_t i = 0; i < RECORDS; i++) {
 		header = (const struct perf_event_header *)(const void *)(from + i * RECORD_BYTES);
 		bad |= source_ibs_record_take(&record, header);
-		used(&record);
+		bench_used(&record);
 		if (and_sample) {
 			(void)ibs_to_sample(&record.decoder, &record.decoded, &record.op, 0, &sample);
-			used(&sample);
+			bench_used(&sample);
 		}
 	}
 	if (bad)
 		abort();
-	return now_ns() - begin;
+	return (double)bench_now_ns() - begin;
 }
 
 static double round_registers(const unsigned char *from)
 {
-	double begin = now_ns();
+	double begin = (double)bench_now_ns();
 	struct ibs_op op;
 	int bad = 0;
 
 	for (size_t i = 0; i < RECORDS; i++) {
 		bad |= ibs_decode(&record.decoder, from + i * RECORD_BYTES + 52, 76, &op);
-		used(&op);
+		bench_used(&op);
 	}
 	if (bad)
 		abort();
-	return now_ns() - begin;
+	return (double)bench_now_ns() - begin;
 }
 
 static double least(double a, double b)
@@ -130,23 +113,15 @@ static double least(double a, double b)
 	return a < b ? a : b;
 }
 
-static void print(bool json, const char *name, double value, const char *unit, bool last)
-{
-	if (json)
-		printf("  \"%s\": %.4g%s\n", name, value, last ? "" : ",");
-	else
-		printf("%s %.4g %s\n", name, value, unit);
-}
-
 int main(int argc, char **argv)
 {
 	bool json = argc == 2 && strcmp(argv[1], "--json") == 0;
 	unsigned char *from, *to;
-	double copy = 1e18, decode = 1e18, registers = 1e18, samples = 1e18, ratio;
+	double copy = 1e18, decode = 1e18, registers = 1e18, samples = 1e18;
 
 	if (argc > 1 && !json) {
 		fprintf(stderr, "usage: bench_decode [--json]\n");
-		return 2;
+		return BENCH_EXIT_USAGE;
 	}
 	from = aligned_alloc(4096, BUFFER_BYTES);
 	to = aligned_alloc(4096, BUFFER_BYTES);
@@ -167,21 +142,12 @@ int main(int argc, char **argv)
 	}
 	/* A copy of the whole buffer, of which the records are not quite all. */
 	copy *= (double)(RECORDS * RECORD_BYTES) / BUFFER_BYTES;
-	ratio = copy / decode;
-	if (json)
-		printf("{\n");
-	print(json, "decode_records_per_sec", RECORDS / decode * 1e9, "records/s", false);
-	print(json, "copy_records_per_sec", RECORDS / copy * 1e9, "records/s", false);
-	print(json, "decode_ratio", ratio, "ratio", false);
-	print(json, "registers_records_per_sec", RECORDS / registers * 1e9, "records/s", false);
-	print(json, "sample_records_per_sec", RECORDS / samples * 1e9, "records/s", true);
-	if (json)
-		printf("}\n");
+	bench_put("decode_records_per_sec", RECORDS / decode * 1e9, "records/s");
+	bench_put("copy_records_per_sec", RECORDS / copy * 1e9, "records/s");
+	bench_put_bar("decode_ratio", copy / decode, "ratio", BENCH_AT_LEAST, RATIO_MIN);
+	bench_put("registers_records_per_sec", RECORDS / registers * 1e9, "records/s");
+	bench_put("sample_records_per_sec", RECORDS / samples * 1e9, "records/s");
 	free(from);
 	free(to);
-	if (ratio < RATIO_MIN) {
-		fprintf(stderr, "decode_ratio is below %.2f\n", RATIO_MIN);
-		return 1;
-	}
-	return 0;
+	return bench_end(json);
 }
