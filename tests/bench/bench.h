@@ -7,6 +7,8 @@
  */
 #pragma once
 
+#include <pthread.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -156,6 +158,24 @@ BENCH_UNUSED static uint64_t bench_now_ns(void)
 BENCH_UNUSED static uint64_t bench_cpu_ns(void)
 {
 	return bench_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+/*
+ * Run this thread in real time, so that what else the machine runs does not take turns with it and leave its own things
+ * in the caches; only root may. Who does so rests as long as it worked, since the others must live, too: bench_rest().
+ */
+BENCH_UNUSED static bool bench_realtime(void)
+{
+	const struct sched_param param = { .sched_priority = 1 };
+
+	return pthread_setschedparam(pthread_self(), SCHED_FIFO, &param) == 0;
+}
+
+BENCH_UNUSED static void bench_rest(uint64_t worked_ns)
+{
+	const struct timespec pause = { .tv_nsec = worked_ns < 500000000 ? (long)worked_ns : 500000000 };
+
+	nanosleep(&pause, NULL);
 }
 
 static int bench_compare(const void *a, const void *b)

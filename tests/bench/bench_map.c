@@ -11,8 +11,8 @@
 #include <getopt.h>
 #include <math.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
-#include <sys/resource.h>
 
 #include "bare.h"
 #include "bench_rig.h"
@@ -63,6 +63,7 @@ struct map {
 	struct bare bare;
 	unsigned int collectors;
 	pthread_barrier_t begin, end;
+	_Atomic bool is_realtime;   /* relaxed */
 	_Atomic unsigned int ready; /* threads that are awake; relaxed: it carries nothing */
 	struct job job;
 	struct runner runner[COLLECTORS_MAX];
@@ -92,7 +93,7 @@ static void run_window(struct runner *r, const struct job *job)
 	/* The barrier's wake-ups are far apart. */
 	atomic_fetch_add_explicit(&r->map->ready, 1, memory_order_relaxed);
 	while (atomic_load_explicit(&r->map->ready, memory_order_relaxed) < job->threads)
-		;
+		sched_yield();
 	r->begin_ns = bench_now_ns();
 	cpu_ns = bench_cpu_ns();
 	r->samples = 0;
@@ -115,6 +116,8 @@ static void *run_thread(void *arg)
 	struct runner *r = arg;
 	struct map *map = r->map;
 
+	if (bench_realtime())
+		atomic_store_explicit(&map->is_realtime, true, memory_order_relaxed);
 	rcu_thread_start();
 	for (;;) {
 		pthread_barrier_wait(&map->begin);
@@ -326,7 +329,7 @@ int main(int argc, char **argv)
 		{ "help", no_argument, NULL, 'h' },          { 0 },
 	};
 	static struct map map;
-	uint64_t gib = 16, seconds = 10, collectors = 0, end_ns;
+	uint64_t gib = 16, seconds = 10, collectors = 0, end_ns, turn_ns;
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	bool json = false;
 	int option;
@@ -359,8 +362,6 @@ int main(int argc, char **argv)
 		return fail_usage();
 	if (collectors == 0)
 		collectors = cpus < 1 ? 1 : cpus > COLLECTORS_MAX ? COLLECTORS_MAX : (uint64_t)cpus;
-	/* So that others on the machine disturb less; where that isn't allowed, there are fewer windows that count. */
-	(void)setpriority(PRIO_PROCESS, 0, -20);
 	rcu_thread_start();
 	init(&map, (gib << 30) / PAGE_SIZE_BYTES, (unsigned int)collectors);
 	rcu_thread_stop();
@@ -371,7 +372,11 @@ int main(int argc, char **argv)
 
 		if (bench_now_ns() > end_ns + (enough ? 0 : seconds * NSEC_PER_SEC))
 			break;
+		turn_ns = bench_now_ns();
 		take_turn(&map);
+		turn_ns = bench_now_ns() - turn_ns;
+		if (atomic_load_explicit(&map.is_realtime, memory_order_relaxed))
+			bench_rest(turn_ns);
 	}
 	if (collectors >= 2 && (scaling[UNIFORM].n < TURNS_MIN || bare_scaling.n < TURNS_MIN)) {
 		printf("skip: of %llu windows %llu were disturbed: something else keeps the CPUs busy\n",
