@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 
 #include "bench_rig.h"
+#include "buffers.h"
 #include "parse.h"
 
 #define SECTION_BYTES (128ULL << 20)
@@ -26,6 +27,10 @@
 #define COMPACT_MAX_BYTES 6.0 /* a page */
 #define PRECISE_MAX_BYTES 9.0
 #define IDLE_MAX_BYTES    (16.0 * MIB)
+
+#define BUFFERS_CPUS      768
+#define BUFFERS_NODES_MAX 96 /* of a machine with so many CPUs, which are 8 to a node then */
+#define BUFFERS_MAX_BYTES (256.0 * MIB)
 
 /* Half a second at the published rate, the janitor's pause; longer where there are so many pages that it would take
  * minutes. */
@@ -329,6 +334,26 @@ static double idle_bytes(const char *daemon)
 	return bytes;
 }
 
+/*
+ * Rings of all CPUs and queues from each node's reader to each of 24 collectors (one for 32 CPUs), as the daemon makes
+ * them with the default options, whatever the number of nodes: the most of it. The kernel's page of each ring is in it.
+ */
+static double buffers_bytes(size_t cpus)
+{
+	const size_t collectors = (cpus + 31) / 32;
+	double most = 0;
+
+	for (size_t nodes = 1; nodes <= BUFFERS_NODES_MAX; nodes++) {
+		size_t queues = nodes * collectors;
+		double bytes = (double)cpus * (double)(buffers_ring_bytes(BUFFERS_RING_KIB, cpus) + PAGE_SIZE_BYTES) +
+			       (double)queues * (double)buffers_queue_samples(BUFFERS_QUEUE_SAMPLES, queues) *
+				       sizeof(struct sample);
+
+		most = bytes > most ? bytes : most;
+	}
+	return most;
+}
+
 static int fail_usage(void)
 {
 	fputs(help_text, stderr);
@@ -373,6 +398,8 @@ int main(int argc, char **argv)
 		return fail_usage();
 	if (daemon)
 		bench_put_bar("idle_rss_bytes", idle_bytes(daemon), "bytes", BENCH_AT_MOST, IDLE_MAX_BYTES);
+	bench_put_bar("buffers_768_cpus_bytes", buffers_bytes(BUFFERS_CPUS), "bytes", BENCH_AT_MOST, BUFFERS_MAX_BYTES);
+	bench_put("buffers_bytes_per_cpu", buffers_bytes(BUFFERS_CPUS) / BUFFERS_CPUS, "bytes");
 	taken = run(sparse, gib);
 	put_total("map_bytes_sparse", "map_bytes_sparse_counted", "map_bytes_sparse_peak", &taken, SPARSE_MAX_BYTES);
 	taken = run(uniform, gib);
