@@ -4,11 +4,36 @@
  * of each size. Every sample that went in is counted once, those that were lost as dropped_memory, and once there is
  * memory again all goes on as if nothing had been. Nothing is left behind.
  */
+#include <errno.h>
+
 #include "collector.h"
 #include "config.h"
 #include "harness.h"
 #include "hotness_rig.h"
 #include "sample_queue.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+
+#ifndef SANITIZED
+/* The n-th allocation from here on fails; below 0: none. */
+static int allocations_left = -1;
+void *__libc_calloc(size_t n, size_t size);
+
+void *calloc(size_t n, size_t size)
+{
+	if (allocations_left >= 0 && allocations_left-- == 0) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	return __libc_calloc(n, size);
+}
+#endif
 
 #define QUEUE 256
 
@@ -157,4 +182,44 @@ static void each_point_refused(void)
 	rig_free(b.rig);
 }
 
-TEST_MAIN(injection, TEST(each_point_refused))
+/* What a process takes is no part of the tables. */
+static void a_process_without_memory(void)
+{
+#ifdef SANITIZED
+	test_skip("the sanitizer has the allocator");
+#else
+	struct bench b = { .config = { .promote_freq_window_ms = 5000 } };
+	struct hotness *own;
+
+	if (test_under_valgrind()) {
+		test_skip("valgrind has the allocator");
+		return;
+	}
+	ops = rig_memory_ops(&memory);
+	b.rig = rig_new(NULL, true);
+	own = b.rig->hotness;
+	b.topology = topology_store_new(topology_ref(b.rig->topology));
+	b.queue = sample_queue_new(QUEUE);
+	CU_ASSERT_TRUE(bench_start(&b));
+	push(&b, 110, RIG_ADDR, rig_phys(1, 0));
+	allocations_left = 0;
+	collector_step(b.collector, &b.config, b.rig->now_ns, QUEUE);
+	CU_ASSERT_EQUAL(allocations_left, -1); /* one was refused */
+	allocations_left = -1;
+	CU_ASSERT_EQUAL(rig_stat(b.rig, STAT_DROPPED_MEMORY), 1);
+	CU_ASSERT_EQUAL(owners_count(b.rig->owners), 0);
+	/* It is not taken for one that has ended. */
+	push(&b, 110, RIG_ADDR, rig_phys(1, 0));
+	collector_step(b.collector, &b.config, b.rig->now_ns, QUEUE);
+	CU_ASSERT_EQUAL(rig_stat(b.rig, STAT_USEFUL), 1);
+	CU_ASSERT_EQUAL(owners_count(b.rig->owners), 1);
+	bench_stop(&b);
+	CU_ASSERT_EQUAL(memory.bytes, 0);
+	b.rig->hotness = own;
+	sample_queue_free(b.queue);
+	topology_store_free(b.topology);
+	rig_free(b.rig);
+#endif
+}
+
+TEST_MAIN(injection, TEST(each_point_refused), TEST(a_process_without_memory))
