@@ -1,7 +1,7 @@
 # Debian's Redis, unmodified: pghotd's samples of it are its own, and its hot pages come near
 # SPDX-License-Identifier: GPL-2.0-or-later
 # machine: two-tier
-# timeout: 300
+# timeout: 400
 # ibs: ibs_op,ops_per_miss=40
 # needs: on_node ring_witness redis-server redis-benchmark redis-cli pghotd pghotctl
 # shellcheck shell=dash disable=SC1091,SC2154
@@ -43,16 +43,17 @@ redis-benchmark -t set -n $((KEYS * 2)) -r $KEYS -d 1024 -P 32 -q > "$OUT/fill.t
 note "$(redis-cli dbsize) keys, $(redis-cli info memory | sed -n 's/^used_memory_human:\(.*\)\r*$/\1/p' | tr -d '\r')"
 before_pages=$(far_pages)
 check "its memory is far" "$before_pages" -ge 15000
-far=$(gets_per_sec 3000)
+far=$(gets_per_sec 2000)
 
 write_conf 'mode = "promote";' 'sources = [ "ibs" ];' "ibs = { pmu = \"ibs_op\"; period = $((MISSES * 40)); };" \
-	'promote = { freq_threshold = 1; };'
+	'promote = { freq_threshold = 1; };' 'threads = { ring_kib = 2048; };'
 start_pghotd || finish
 total=$(status_get counters.total)
 useful=$(status_get counters.useful)
 redis-benchmark -t get -n 100000000 -r $KEYS -q > /dev/null 2>&1 &
 load=$!
 type=$(ibs_value "$(grep '^cpu=0 ' "$IBS_DEBUG/asked")" sample_type)
+# The daemon doesn't wait for it, hence the large rings.
 ring_witness owner="$PGHOTD_PID" pid="$redis" type="$type" ms=120000 want=$SAMPLES > "$OUT/witness.txt" 2>&1
 line=$(tail -n 1 "$OUT/witness.txt")
 note "$line"
@@ -86,7 +87,7 @@ check "it ends with status 0" "$PGHOTD_STATUS" -eq 0
 check "its log names redis-server and its pid" -n \
 	"$(grep 'promoted [0-9]* KiB of redis-server (pid '"$redis"')' "$OUT/pghotd.log")"
 check "pages of redis-server came near" "$(far_pages)" -lt "$before_pages"
-note "GET/s: all far $far, then with $promoted of $before_pages pages promoted $(gets_per_sec 3000)"
+note "GET/s: all far $far, then with $promoted of $before_pages pages promoted $(gets_per_sec 2000)"
 check "Redis lives" "$(redis-cli ping)" = PONG
 redis-cli shutdown nosave > /dev/null 2>&1
 wait "$redis"
