@@ -2,6 +2,7 @@
 """Shows the daemon at work in the emulated machine, on a terminal or in a log."""
 import os
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -12,10 +13,10 @@ import labvm
 from ibs import labibs
 from labcache import LabError, say
 
-BAR = 20
+BAR = 10  # all of a line fits into 80 columns
 PAGE_MIB = 4096 / 1048576
-# Forty operations for a miss, as a period on hardware counts them; a last cache of 2 MiB, which the program's hot part is
-# too large for by as much as that of a large program is on a server.
+# Forty operations for a miss, as a period on hardware counts them; a last cache of 2 MiB, since the program's hot part
+# has to be much larger than that.
 IBS = "ibs_op,ops_per_miss=40,l3_sets=4096"
 SOURCE_NAMES = {"ibs": "hardware samples (an emulated AMD IBS)", "hint_faults": "hint faults of the kernel"}
 
@@ -36,22 +37,6 @@ def emulator_seconds():
     return ticks / os.sysconf("SC_CLK_TCK") if found else time.monotonic()
 
 
-class Phase:
-    """Where the program's counter of reads was at the first and at the last line of a phase."""
-
-    def __init__(self):
-        self.first = self.last = None
-
-    def add(self, reads, seconds):
-        self.first = self.first or (reads, seconds)
-        self.last = (reads, seconds)
-
-    def speed(self):
-        if not self.first or self.last[1] <= self.first[1]:
-            return 0.0
-        return (self.last[0] - self.first[0]) / (self.last[1] - self.first[1])
-
-
 class Screen:
     """Draws the guest's KEY=VALUE lines: in place on a terminal, else line by line."""
 
@@ -59,7 +44,7 @@ class Screen:
         self.tty = sys.stdout.isatty()
         self.drawn, self.width = False, 0
         self.phase, self.source, self.now, self.end_ms = "", "", None, 0
-        self.before, self.after, self.step = Phase(), Phase(), Phase()
+        self.speeds, self.last = {}, None
 
     def line(self, text):
         seconds = emulator_seconds()
@@ -67,7 +52,8 @@ class Screen:
             words = dict(word.split("=", 1) for word in text.split())
             if words["phase"] == "start":
                 self.source = words["source"]
-                say(f"a program reads {words['hot']} of its {words['total']} MiB at random; all of it is slow memory")
+                say(f"a program reads {words['hot']} of its {words['total']} MiB at random, its hot pages; "
+                    "all of it is slow memory")
             elif words["phase"] == "end":
                 self.end_ms = int(words["ms"])
             else:
@@ -86,14 +72,16 @@ class Screen:
             elif phase == "after":
                 say("it goes on watching" + (", with fewer samples" if self.source == "ibs" else ""))
             self.phase = phase
-        {"before": self.before, "after": self.after}.get(phase, Phase()).add(reads, seconds)
-        self.step.add(reads, seconds)
-        speed = self.step.speed()
-        self.step.first = self.step.last
+        speed = 0.0
+        if self.last and seconds > self.last[1]:
+            speed = (reads - self.last[0]) / (seconds - self.last[1])
+        if speed and self.last[2] == phase:
+            self.speeds.setdefault(phase, []).append(speed)
+        self.last = (reads, seconds, phase)
         full = int(self.now["hot"] * BAR + 0.5)
-        self.draw(f"hot near [{'#' * full}{'.' * (BAR - full)}] {self.now['hot'] * 100:5.1f} %  "
+        self.draw(f"{self.now['sec']:3d} s  near [{'#' * full}{'.' * (BAR - full)}] {self.now['hot'] * 100:3.0f} %  "
                   f"{self.now['samples']:6d} samples  {self.now['mib']:4.1f} MiB moved  "
-                  + (f"{speed / 1e6:4.2f} M reads/s" if speed else " " * 14) + f"  {self.now['sec']:>2} s")
+                  + (f"{speed / 1e6:4.2f} M reads/s" if speed else ""))
 
     def sum_up(self):
         if not self.now:
@@ -103,11 +91,12 @@ class Screen:
             + (f", 95 % after {self.end_ms / 1000:.0f} s of guest time" if self.end_ms else ""))
         if self.source != "ibs":
             say("the reads a second say nothing of memory: in this machine near and far are alike")
-        elif self.before.speed() and self.after.speed():
-            far, near = self.before.speed(), self.after.speed()
-            # by the time that the emulator had, see emulator_seconds()
-            say(f"the program's speed: {far / 1e6:.2f} M reads/s with its hot pages far, {near / 1e6:.2f} M reads/s with "
-                f"them near, {near / far:.1f} times as fast")
+        elif len(self.speeds) > 1:
+            # Medians: now and then the emulator has other work. By the time that it had, see emulator_seconds().
+            far, near = (statistics.median(self.speeds.get(phase, [0.0])) for phase in ("before", "after"))
+            if far and near:
+                say(f"the program's speed: {far / 1e6:.2f} M reads/s with its hot pages far, {near / 1e6:.2f} M reads/s "
+                    f"with them near, {near / far:.1f} times as fast")
 
     def draw(self, text):
         if not self.tty:
