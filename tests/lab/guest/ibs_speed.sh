@@ -5,7 +5,7 @@
 # shellcheck disable=SC2154
 #
 # A speed is reads of an unmodified program for each microsecond of CPU time that its reading thread had. Both readers
-# share a CPU of the guest, every few milliseconds the other one runs. So whatever else the host does slows down both
+# share CPU 0 of the guest, every few milliseconds the other one runs. So whatever else the host does slows down both
 # alike, and the ratio of their speeds over the same second stays. What is judged is the median of many such seconds:
 # one in which the host took the CPU away for long tells little.
 
@@ -70,20 +70,20 @@ speed_now()
 	done
 }
 
-# host_us: CPU time of the emulator, which no other work of the host counts in.
-host_us()
+# busy: what the emulator worked for the readers' CPU, in which no other work of the host counts.
+busy()
 {
-	ibs_value "$(grep '^cpu=0 ' "$IBS_DEBUG/stats")" host_us
+	ibs_value "$(grep '^cpu=0 ' "$IBS_DEBUG/stats")" busy_kcycles
 }
 
-# turn KIND A B: one second of both readers, a line "KIND reads_a us_a reads_b us_b host_us" in turns.txt.
+# turn KIND A B: one second of both readers, a line "KIND reads_a us_a reads_b us_b busy" in turns.txt.
 turn()
 {
 	speed_now "$2" "$3"
-	turn_begin="$(host_us)$SPEEDS"
+	turn_begin="$(busy)$SPEEDS"
 	sleep 1
 	speed_now "$2" "$3"
-	echo "$1 $turn_begin $(host_us)$SPEEDS" |
+	echo "$1 $turn_begin $(busy)$SPEEDS" |
 		awk '{ print $1, $8 - $3, $9 - $4, $10 - $5, $11 - $6, $7 - $2 }' >> "$OUT/turns.txt"
 }
 

@@ -80,7 +80,7 @@ struct ibs_cpu {
 	/* the plugin's */
 	__u64 head;    /* entries written so far; released after they are whole */
 	__u64 dropped; /* samples that found the ring full */
-	__u64 host_ns; /* CPU time of the emulator's thread that runs this CPU, as of late */
+	__u64 busy;    /* TSC cycles that emulating this CPU took, without what interrupted the emulator */
 	__u64 pad1[5];
 };
 

@@ -21,7 +21,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 #include <x86intrin.h>
 
@@ -59,9 +58,6 @@
 #define MISS_COST_WEIGHT 1024ULL
 #define MISS_COST_MAX    20000ULL
 
-/* The thread's clock is a system call: once in so many accesses. */
-#define HOST_CLOCK_EVERY 2048U
-
 /* Samples come at the period on average, but not in step with a loop of the program. */
 #define JITTER_MASK 127ULL
 
@@ -79,7 +75,6 @@ struct vcpu {
 	uint64_t left;             /* of the period */
 	uint64_t period;           /* that left was taken from */
 	uint32_t mode;
-	uint32_t nr_accesses; /* since the host's clock was read */
 };
 
 QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
@@ -241,14 +236,18 @@ static bool count_down(struct vcpu *me, const struct ibs_cpu *cpu, bool miss, ui
 	return me->mode != IBS_MODE_TAGGED || miss;
 }
 
-/* What the emulator worked, without the time in which the host's CPU was somebody else's. */
-static void read_host_clock(struct vcpu *me, struct ibs_cpu *cpu)
+/*
+ * From one access to the next is what emulating took, unless that is so long that the host's CPU was somebody else's or
+ * the guest idle. Callbacks of one thread for all CPUs come in turn, so the time is the later one's.
+ */
+static void learn_busy(struct ibs_cpu *cpu, uint64_t now)
 {
-	struct timespec ts;
+	static uint64_t before;
+	uint64_t cycles = now - before;
 
-	me->nr_accesses = 0;
-	if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts) == 0)
-		cpu->host_ns = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+	before = now;
+	if (cycles < MISS_COST_MAX)
+		cpu->busy += cycles;
 }
 
 static void on_access(unsigned int index, qemu_plugin_meminfo_t info, uint64_t vaddr, void *instruction)
@@ -269,9 +268,8 @@ static void on_access(unsigned int index, qemu_plugin_meminfo_t info, uint64_t v
 	/* nothing is known of the memory before the module comes: let the guest boot at full speed */
 	if (!shared->nr_ranges && !is_touch)
 		return;
-	if (++me->nr_accesses >= HOST_CLOCK_EVERY)
-		read_host_clock(me, cpu);
 	begin = __rdtsc();
+	learn_busy(cpu, begin);
 	handle = qemu_plugin_get_hwaddr(info, vaddr);
 	if (!handle || qemu_plugin_hwaddr_is_io(handle))
 		return;
