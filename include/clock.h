@@ -21,6 +21,9 @@ extern const struct clock clock_monotonic;
 /* CLOCK_BOOTTIME: the same, and it counts the time that the machine sleeps. Any thread. */
 extern const struct clock clock_boottime;
 
+/* CPU time of the calling thread: a clock for what something costs, not for when it is. Any thread. */
+extern const struct clock clock_thread_cpu;
+
 /* Time on @clock in ns since an arbitrary start; never goes back. Any thread. */
 static inline uint64_t clock_now_ns(const struct clock *clock)
 {

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "clock.h"
 #include "record.h"
 
 struct hotness;
@@ -30,6 +31,11 @@ struct hotness_options {
 
 #define HOTNESS_MEMORY_MIN_BYTES (1ULL << 20)
 #define HOTNESS_SHARDS_MAX       64
+/* Between two turns of the janitor: well under the 4 s after which a compact record's time wraps. */
+#define HOTNESS_JANITOR_MS 500
+/* What nobody touched for this long is forgotten: many windows, and short enough to follow a phase change of minutes.
+ */
+#define HOTNESS_COLD_NS (120 * NSEC_PER_SEC)
 
 /*
  * NULL with errno set (EINVAL, ENOMEM). Reserves 512 MiB of address space and more for the tables; nothing of it takes

@@ -26,3 +26,11 @@ static uint64_t boottime_now_ns(void *ctx)
 
 const struct clock clock_monotonic = { .now_ns = monotonic_now_ns };
 const struct clock clock_boottime = { .now_ns = boottime_now_ns };
+
+static uint64_t thread_cpu_now_ns(void *ctx)
+{
+	(void)ctx;
+	return now_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+const struct clock clock_thread_cpu = { .now_ns = thread_cpu_now_ns };

@@ -34,12 +34,7 @@
 /* An idle collector wakes only to show that it lives; the readers wake it when there is work. */
 #define COLLECTOR_IDLE_MS        1000
 #define COLLECTOR_BUDGET_SAMPLES 4096
-/* Well under the 4 s after which a compact record's time wraps. */
-#define JANITOR_PAUSE_MS        500
-#define JANITOR_OWNERS_PER_STEP 256
-/* What nobody touched for this long is forgotten: many windows, and short enough to follow a phase change of minutes.
- */
-#define COLD_NS (120 * NSEC_PER_SEC)
+#define JANITOR_OWNERS_PER_STEP  256
 /* Until joined threads have ended at a failed start: nothing is in the kernel yet. */
 #define START_FAILED_NS (2 * NSEC_PER_SEC)
 
@@ -106,9 +101,9 @@ static int janitor_turn(void *ctx)
 	struct dataplane *dp = ctx;
 
 	owners_sweep(dp->owners, JANITOR_OWNERS_PER_STEP);
-	hotness_janitor(dp->hotness, clock_now_ns(dp->params.clock), COLD_NS, dp->janitor_stats);
+	hotness_janitor(dp->hotness, clock_now_ns(dp->params.clock), HOTNESS_COLD_NS, dp->janitor_stats);
 	stats_add(dp->janitor_stats, STAT_OWNERS_GONE, owners_reap(dp->owners));
-	doze(dp, dp->janitor_waker, JANITOR_PAUSE_MS);
+	doze(dp, dp->janitor_waker, HOTNESS_JANITOR_MS);
 	return 0;
 }
 

@@ -17,6 +17,7 @@
 #include "log.h"
 #include "nodeset.h"
 #include "parse.h"
+#include "simulate.h"
 #include "source_cpus.h"
 
 #define FIRST_MINUTE_SECONDS 60
@@ -30,6 +31,7 @@ enum action {
 	ACTION_PRINT_DEFAULTS,
 	ACTION_HAS_TIERS,
 	ACTION_FIRST_MINUTE,
+	ACTION_SIMULATE,
 };
 
 enum {
@@ -45,6 +47,10 @@ enum {
 	OPT_FOR,
 	OPT_ROOT,
 	OPT_RUN_DIR,
+	OPT_SIMULATE,
+	OPT_POLICY,
+	OPT_JSON,
+	OPT_PLOT,
 	OPT_VERSION,
 };
 
@@ -62,6 +68,10 @@ static const struct option arg_options[] = {
 	{ "for", required_argument, NULL, OPT_FOR },
 	{ "root", required_argument, NULL, OPT_ROOT },
 	{ "run-dir", required_argument, NULL, OPT_RUN_DIR },
+	{ "simulate", required_argument, NULL, OPT_SIMULATE },
+	{ "policy", required_argument, NULL, OPT_POLICY },
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "plot", required_argument, NULL, OPT_PLOT },
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, OPT_VERSION },
 	{ 0 },
@@ -87,6 +97,13 @@ static void print_help(void)
 	     "      --list-sources   say which sources can work here, and what is missing\n"
 	     "      --has-tiers      end with 0 if this machine has a slow memory tier, else 1\n"
 	     "      --restore        put back kernel settings that a killed pghotd left\n"
+	     "\n"
+	     "      --simulate SCENARIO\n"
+	     "                       run the daemon's own code on a model of a machine, see\n"
+	     "                       pghot-scenario(5); --set also sets the scenario's keys\n"
+	     "      --policy NAME    with --simulate: promote by this policy\n"
+	     "      --json           with --simulate: the result as JSON\n"
+	     "      --plot FILE.svg  with --simulate: draw what happened\n"
 	     "\n"
 	     "      --root DIR       read DIR/sys and DIR/proc in place of /sys and /proc\n"
 	     "      --run-dir DIR    for the control socket and what must be put back\n"
@@ -138,7 +155,8 @@ static int set_run_dir(struct daemon_options *options, const char *dir)
 	return 0;
 }
 
-static int parse_args(int argc, char **argv, struct daemon_options *options, enum action *action, bool *foreground)
+static int parse_args(int argc, char **argv, struct daemon_options *options, struct simulate_options *simulate,
+		      enum action *action, bool *foreground)
 {
 	uint64_t seconds;
 	int c, r = 0;
@@ -189,6 +207,19 @@ static int parse_args(int argc, char **argv, struct daemon_options *options, enu
 		case OPT_FIRST_MINUTE:
 			*action = ACTION_FIRST_MINUTE;
 			break;
+		case OPT_SIMULATE:
+			*action = ACTION_SIMULATE;
+			simulate->scenario = optarg;
+			break;
+		case OPT_POLICY:
+			simulate->policy = optarg;
+			break;
+		case OPT_JSON:
+			simulate->json = true;
+			break;
+		case OPT_PLOT:
+			simulate->plot_path = optarg;
+			break;
 		case 'h':
 			print_help();
 			exit(EXIT_OK);
@@ -204,6 +235,10 @@ static int parse_args(int argc, char **argv, struct daemon_options *options, enu
 	}
 	if (r == 0 && optind < argc)
 		r = usage_error("unexpected argument", argv[optind]);
+	if (r == 0 && *action != ACTION_SIMULATE && (simulate->policy || simulate->json || simulate->plot_path))
+		r = usage_error("this goes with --simulate only", simulate->policy ? "--policy"
+								  : simulate->json ? "--json"
+										   : "--plot");
 	return r;
 }
 
@@ -439,10 +474,11 @@ int main(int argc, char **argv)
 		.socket_path = PGHOTD_RUN_DIR "/bus",
 		.saved_path = PGHOTD_RUN_DIR "/saved",
 	};
+	struct simulate_options simulate = { 0 };
 	enum action action = ACTION_RUN;
 	bool foreground = false;
 
-	if (parse_args(argc, argv, &options, &action, &foreground) < 0)
+	if (parse_args(argc, argv, &options, &simulate, &action, &foreground) < 0)
 		return EXIT_BAD_USAGE;
 	log_init(foreground || action != ACTION_RUN ? LOG_TARGET_STDERR : LOG_TARGET_AUTO, LOG_INFO);
 	switch (action) {
@@ -462,6 +498,8 @@ int main(int argc, char **argv)
 		if (!options.run_for_ns)
 			options.run_for_ns = FIRST_MINUTE_SECONDS * NSEC_PER_SEC;
 		return first_minute_run(&options);
+	case ACTION_SIMULATE:
+		return simulate_run(&simulate, &options);
 	case ACTION_RUN:
 		break;
 	}

@@ -3,6 +3,7 @@
 """Who may include whom.
 
     program   pghotd and pghotctl: what src/meson.build names in executable()
+    simulator         sim_*: drives the data plane on a model of a machine
     data | control    side by side, neither knows the other
     facts
     base
@@ -25,7 +26,8 @@ BELOW = {
     "facts": {"base", "facts"},
     "data": {"base", "facts", "data"},
     "control": {"base", "facts", "control"},
-    "program": {"base", "facts", "data", "control", "program"},
+    "simulator": {"base", "facts", "data", "simulator"},
+    "program": {"base", "facts", "data", "control", "simulator", "program"},
 }
 # Headers without a source of their own name.
 HEADER_ONLY = {"build_config": "base", "cleanup": "base", "sample": "facts", "options_undef": "facts", "options_rest": "facts",
@@ -60,7 +62,7 @@ EXCEPTIONS = {("report", "hotness")}    # for struct hotness_usage
 # (what is looked for in the code without comments, who may have it, what to do instead)
 RULES = (
     (r"#\s*include\s*<linux/perf_event\.h>", r"source_\w+|perf_ring|decode|privops\w*|reader", "perf stays behind the sources"),
-    (r"#\s*include\s*<libconfig\.h>", r"config", "config.h has the values"),
+    (r"#\s*include\s*<libconfig\.h>", r"config|sim_scenario", "config.h has the values"),
     (r"#\s*include\s*<urcu[\w/-]*\.h>", r"rcu", "rcu.h wraps it"),
     (r"\b(?:move_pages|numa_move_pages|migrate_pages|numa_migrate_pages)\s*\(|\b(?:SYS|__NR)_(?:move|migrate)_pages\b",
      r"mover_pages", "moving is the mover's"),
@@ -85,7 +87,7 @@ class Tree:
                 if name.endswith((".c", ".h", ".def")):
                     self.files[os.path.join(folder, name)] = strip_comments(cases.read(os.path.join(folder, name), root))
         build = cases.read("src/meson.build", root)
-        for layer in ("base", "facts", "data", "control"):
+        for layer in ("base", "facts", "data", "control", "simulator"):
             found = re.search(rf"^{layer} = \[(.*?)\]", build, re.M | re.S)
             for module in re.findall(r"'(\w+)'", found[1] if found else ""):
                 self.layer[module] = layer

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+
+#include "sim_result.h"
+
+#define DIGITS 6
+
+void sim_result_free(struct sim_result *result)
+{
+	free(result->series);
+	*result = (struct sim_result){ 0 };
+}
+
+static json_t *time_or_null(double sec)
+{
+	return sec < 0 ? json_null() : json_real(sec);
+}
+
+static json_t *point_json(const struct sim_point *p)
+{
+	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:I}", "t", p->t, "coverage", p->coverage, "decided", p->decided,
+			 "over_promotion", p->over_promotion, "hit_ratio", p->hit_ratio, "moved_bytes",
+			 (json_int_t)p->moved_bytes);
+}
+
+static json_t *part_json(const struct sim_part *p)
+{
+	return json_pack("{s:s, s:I, s:I, s:f, s:f, s:f, s:I}", "name", p->name, "bytes", (json_int_t)p->bytes,
+			 "hot_bytes", (json_int_t)p->hot_bytes, "coverage", p->coverage, "decided", p->decided,
+			 "over_promotion", p->over_promotion, "moved_bytes", (json_int_t)p->moved_bytes);
+}
+
+static json_t *series_json(const struct sim_result *r)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < r->n_series; i++)
+		if (json_array_append_new(list, point_json(&r->series[i])) < 0)
+			break;
+	return list;
+}
+
+static json_t *parts_json(const struct sim_result *r)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < r->n_parts; i++)
+		if (json_array_append_new(list, part_json(&r->parts[i])) < 0)
+			break;
+	return list;
+}
+
+int sim_result_write_json(const struct sim_result *r, FILE *to)
+{
+	json_t *json = json_pack(
+		"{s:s, s:s, s:I, s:f, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:f, s:I, s:o, s:o, s:o, "
+		"s:o, s:o}",
+		"scenario", r->scenario, "policy", r->policy, "seed", (json_int_t)r->seed, "seconds", r->seconds,
+		"samples", (json_int_t)r->samples, "hot_bytes", (json_int_t)r->hot_bytes, "coverage", r->coverage,
+		"decided", r->decided, "over_promotion", r->over_promotion, "hit_ratio", r->hit_ratio,
+		"oracle_hit_ratio", r->oracle_hit_ratio, "sample_oracle_hit_ratio", r->sample_oracle_hit_ratio,
+		"speedup", r->speedup, "moved_bytes", (json_int_t)r->moved_bytes, "demoted_bytes",
+		(json_int_t)r->demoted_bytes, "user_seconds", r->user_seconds, "map_bytes", (json_int_t)r->map_bytes,
+		"time_to_50", time_or_null(r->time_to_50), "time_to_90", time_or_null(r->time_to_90), "time_to_99",
+		time_or_null(r->time_to_99), "parts", parts_json(r), "series", series_json(r));
+	int written;
+
+	if (!json)
+		return -ENOMEM;
+	written = json_dumpf(json, to, JSON_INDENT(1) | JSON_REAL_PRECISION(DIGITS));
+	json_decref(json);
+	return written < 0 || fputc('\n', to) == EOF || fflush(to) == EOF ? -EIO : 0;
+}
+
+static double gib(uint64_t bytes)
+{
+	return (double)bytes / 0x1p30;
+}
+
+static void write_time(FILE *to, const char *label, double sec)
+{
+	if (sec < 0)
+		fprintf(to, "%s never", label);
+	else
+		fprintf(to, "%s %.1f s", label, sec);
+}
+
+void sim_result_write_text(const struct sim_result *r, FILE *to)
+{
+	fprintf(to, "%s, policy \"%s\", seed %lld: %.0f s, %llu samples\n", r->scenario, r->policy, (long long)r->seed,
+		r->seconds, (unsigned long long)r->samples);
+	fprintf(to, "  hot set   %.2f GiB; %.1f%% of it near, %.1f%% decided", gib(r->hot_bytes), 100 * r->coverage,
+		100 * r->decided);
+	fprintf(to, "; cold memory moved: %.2f%% of its size\n", 100 * r->over_promotion);
+	write_time(to, "  near      50%", r->time_to_50);
+	write_time(to, ", 90%", r->time_to_90);
+	write_time(to, ", 99%", r->time_to_99);
+	fprintf(to, "\n  hit ratio %.2f%% at the end; all accesses known: %.2f%%, all samples known: %.2f%%\n",
+		100 * r->hit_ratio, 100 * r->oracle_hit_ratio, 100 * r->sample_oracle_hit_ratio);
+	fprintf(to, "  speed     %.3f of that with nothing moved\n", r->speedup);
+	fprintf(to, "  moved     %.2f GiB up, %.2f GiB down\n", gib(r->moved_bytes), gib(r->demoted_bytes));
+	fprintf(to, "  cost      %.2f s of CPU for the daemon's own code (%.2f%% of one), %.1f MiB of tables\n",
+		r->user_seconds, 100 * r->user_seconds / r->seconds, (double)r->map_bytes / 0x1p20);
+	for (size_t i = 0; i < r->n_parts && r->n_parts > 1; i++)
+		fprintf(to, "  %-10s%.2f GiB hot, %.1f%% near, %.1f%% decided; %.2f GiB moved, over %.2f%%\n",
+			r->parts[i].name, gib(r->parts[i].hot_bytes), 100 * r->parts[i].coverage,
+			100 * r->parts[i].decided, gib(r->parts[i].moved_bytes), 100 * r->parts[i].over_promotion);
+}
