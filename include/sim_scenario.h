@@ -31,7 +31,7 @@ enum sim_pattern_kind {
 enum sim_placing {
 	SIM_ON_NODE,  /* on the node that is named */
 	SIM_FILLED,   /* as the kernel allocates: the fastest node with room */
-	SIM_UNFILLED, /* nowhere: a sweep fills it */
+	SIM_UNFILLED, /* nowhere: a sweep fills it, on the node that is named as long as that has room */
 };
 
 struct sim_node {
@@ -46,7 +46,7 @@ struct sim_memory {
 	char name[SIM_NAME_MAX];
 	double mib;
 	int placing;             /* enum sim_placing */
-	int64_t node;            /* for SIM_ON_NODE */
+	int64_t node;            /* for SIM_ON_NODE and SIM_UNFILLED */
 	double near_share;       /* its first part, 0..1, is on node 0 */
 	double huge_share;       /* of its 2 MiB, 0..1, are huge pages */
 	int64_t process;         /* 1..99 */

@@ -118,7 +118,9 @@ bool sim_pattern_at(struct sim_pattern *p, double sec, double end_sec)
 	changed = active != p->active;
 	p->active = active;
 	if (a->every_sec > 0 && active) {
-		uint64_t number = (uint64_t)((sec - a->start_sec) / a->every_sec);
+		/* The very end still belongs to what went before. */
+		double at = sec < end_sec ? sec - a->start_sec : end_sec - a->start_sec - 1e-6;
+		uint64_t number = (uint64_t)(at / a->every_sec);
 
 		if (number != p->place_number) {
 			go_to_place(p, number);

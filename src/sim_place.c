@@ -109,10 +109,14 @@ static int allocate_on(const struct sim_place *place, int which)
 	return last;
 }
 
-static void allocate(struct sim_place *place, uint64_t page)
+/* @wanted: the node that the program asks for, or -1. */
+static void allocate(struct sim_place *place, uint64_t page, int wanted)
 {
-	for (int which = 0; which < 2; which++)
-		put(place, which, page, allocate_on(place, which));
+	for (int which = 0; which < 2; which++) {
+		bool room = wanted >= 0 && place->used[which][wanted] < place->node_pages[wanted];
+
+		put(place, which, page, room ? wanted : allocate_on(place, which));
+	}
 }
 
 static void lay_out(struct sim_place *place, struct sim_area *area, const struct sim_memory *m)
@@ -124,7 +128,7 @@ static void lay_out(struct sim_place *place, struct sim_area *area, const struct
 		int node = i < near ? 0 : other ? (int)m->interleave_node : (int)m->node;
 
 		if (m->placing == SIM_FILLED)
-			allocate(place, area->first + i);
+			allocate(place, area->first + i, -1);
 		else if (m->placing == SIM_ON_NODE)
 			for (int which = 0; which < 2; which++)
 				put(place, which, area->first + i, node);
@@ -234,10 +238,11 @@ void sim_place_free(struct sim_place *place)
 /* What a sweep has come over since the last look is there now; a page that was there stays. */
 static void fill(struct sim_place *place, const struct sim_pattern *p, double sec)
 {
+	const struct sim_memory *m = &place->scenario->memories[place->area_of_access[p - place->pattern]];
 	uint64_t end = sim_pattern_front(p, sec) + 1;
 
 	for (uint64_t page = end; page-- > p->first && place->node[0][page] == SIM_NOWHERE;)
-		allocate(place, page);
+		allocate(place, page, (int)m->node);
 }
 
 int sim_place_at(struct sim_place *place, double sec)
