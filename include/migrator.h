@@ -77,6 +77,12 @@ struct migrator_pass_result {
 int migrator_pass(struct migrator *migrator, const struct config *config, uint64_t now_ns,
 		  struct migrator_pass_result *ret);
 
+/*
+ * How long its thread sleeps between that pass and the next one, in ms: promote.scan_sleep_ms; 0 when the pass was over
+ * before all was moved, for else a third of the time in which pages could move goes by. Pure.
+ */
+int64_t migrator_pause_ms(const struct config *config, const struct migrator_pass_result *result);
+
 /* Limit of the last pass. Any thread. */
 enum migrator_limit migrator_last_limit(const struct migrator *migrator);
 /* Since when it is inside a move call, CLOCK_MONOTONIC ns; 0 when it is not. Any thread. */

@@ -92,7 +92,7 @@ static int migrator_turn(void *ctx)
 		log_warning("node %d: a pass failed (%s); pages stay where they are, trying again each %lld ms",
 			    migrator_nid(t->migrator), strerror(-r), (long long)t->config.promote_scan_sleep_ms);
 	t->failed = r < 0;
-	doze(dp, t->waker, (int)t->config.promote_scan_sleep_ms);
+	doze(dp, t->waker, r < 0 ? (int)t->config.promote_scan_sleep_ms : (int)migrator_pause_ms(&t->config, &result));
 	return 0;
 }
 

@@ -68,6 +68,11 @@ void migrator_free(struct migrator *m)
 	free(m);
 }
 
+int64_t migrator_pause_ms(const struct config *config, const struct migrator_pass_result *result)
+{
+	return result->limit == LIMIT_SPEED ? 0 : config->promote_scan_sleep_ms;
+}
+
 enum migrator_limit migrator_last_limit(const struct migrator *m)
 {
 	return (enum migrator_limit)atomic_load_explicit(&m->limit, memory_order_relaxed);

@@ -121,8 +121,10 @@ static int turn_migrator(struct sim_engine *e, size_t i)
 	sim_engine_enter(e);
 	r = migrator_pass(e->migrators[i], config, e->now_ns, &result);
 	sim_engine_leave(e);
-	e->pass_ns[i] = e->now_ns + (uint64_t)config->promote_scan_sleep_ms * NSEC_PER_MSEC;
-	return r;
+	if (r < 0)
+		return r;
+	e->pass_ns[i] = e->now_ns + (uint64_t)migrator_pause_ms(config, &result) * NSEC_PER_MSEC;
+	return 0;
 }
 
 static void turn_janitor(struct sim_engine *e)

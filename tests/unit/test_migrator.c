@@ -126,8 +126,11 @@ static void a_long_pass_ends(void)
 	CU_ASSERT_EQUAL(rig_pass(rig), 0);
 	CU_ASSERT_EQUAL(rig->result.moved_pages, 8192);
 	CU_ASSERT_EQUAL(rig->result.limit, LIMIT_SPEED);
+	/* There is more to do: the next one begins at once. */
+	CU_ASSERT_EQUAL(migrator_pause_ms(&rig->config, &rig->result), 0);
 	CU_ASSERT_EQUAL(rig_pass(rig), 0);
 	CU_ASSERT_EQUAL(rig_pass(rig), 0);
+	CU_ASSERT_EQUAL(migrator_pause_ms(&rig->config, &rig->result), 100);
 	CU_ASSERT_EQUAL(rig_stat(rig, STAT_PROMOTED_PAGES), 20000);
 	CU_ASSERT_EQUAL(rig->result.limit, LIMIT_NONE);
 	rig_free(rig);
