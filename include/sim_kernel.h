@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "mover.h"
@@ -19,6 +20,7 @@ struct sim_kernel_state {
 	/* Time passes while pages move. */
 	void (*pass)(void *ctx, uint64_t ns);
 	void *ctx;
+	bool reclaiming[SIM_NODES_MAX]; /* kswapd was woken and has not come to the high watermark */
 	uint64_t promoted_pages, demoted_pages;
 	double busy_bytes[SIM_NODES_MAX]; /* that moves took of the bandwidth; the reader sets it to 0 */
 	double owed_ns;                   /* time that has not passed yet: less than a microsecond's worth */
@@ -30,5 +32,5 @@ void sim_kernel_init(struct sim_kernel_state *kernel, struct sim_place *place, v
 /* For mover.h; the context is a struct sim_kernel_state. */
 extern const struct mover_ops sim_kernel_mover_ops;
 
-/* kswapd, for a time of @sec: from a near node that is below its low watermark, up to the high one. */
+/* kswapd, for a time of @sec: from a near node that has come to its low watermark, up to the high one. */
 void sim_kernel_reclaim(struct sim_kernel_state *kernel, double sec);

@@ -184,7 +184,11 @@ static void reclaim_from(struct sim_kernel_state *k, int node, uint64_t most)
 	uint64_t high = (uint64_t)(all * costs->high_percent / 100);
 	int to = slower_than(k->place, node);
 
-	if (to < 0 || sim_place_free_pages(k->place, node) > (uint64_t)(all * costs->low_percent / 100))
+	if (sim_place_free_pages(k->place, node) <= (uint64_t)(all * costs->low_percent / 100))
+		k->reclaiming[node] = true;
+	if (sim_place_free_pages(k->place, node) >= high)
+		k->reclaiming[node] = false;
+	if (to < 0 || !k->reclaiming[node])
 		return;
 	for (uint64_t done = 0; done < most && sim_place_free_pages(k->place, node) < high;) {
 		uint64_t page = find_cold(k, node), pages;

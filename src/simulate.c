@@ -10,6 +10,7 @@
 #include "cleanup.h"
 #include "daemon.h"
 #include "sim_engine.h"
+#include "sim_plot.h"
 #include "sim_scenario.h"
 #include "simulate.h"
 
@@ -34,6 +35,21 @@ static int read_scenario(const struct simulate_options *options, const struct da
 	return r < 0 ? r : sim_scenario_check(ret, error);
 }
 
+static int print(const struct simulate_options *options, const struct sim_result *result)
+{
+	int r = 0;
+
+	if (options->json)
+		r = sim_result_write_json(result, stdout);
+	else
+		sim_result_write_text(result, stdout);
+	if (r == 0 && fflush(stdout) == EOF)
+		r = -EIO;
+	if (r < 0)
+		fprintf(stderr, "pghotd: cannot write the result: %s\n", strerror(-r));
+	return r;
+}
+
 int simulate_run(const struct simulate_options *options, const struct daemon_options *overrides)
 {
 	_cleanup_free_ struct sim_scenario *scenario = malloc(sizeof(*scenario));
@@ -53,13 +69,13 @@ int simulate_run(const struct simulate_options *options, const struct daemon_opt
 		fprintf(stderr, "pghotd: %s\n", error);
 		return EXIT_FAILED;
 	}
-	if (options->json) {
-		r = sim_result_write_json(&result, stdout);
+	if (options->plot_path) {
+		r = sim_plot_write(&result, scenario->title, options->plot_path);
 		if (r < 0)
-			fprintf(stderr, "pghotd: cannot write the result: %s\n", strerror(-r));
-	} else {
-		sim_result_write_text(&result, stdout);
+			fprintf(stderr, "pghotd: cannot draw into %s: %s\n", options->plot_path, strerror(-r));
 	}
+	if (r == 0)
+		r = print(options, &result);
 	sim_result_free(&result);
 	return r < 0 ? EXIT_FAILED : EXIT_OK;
 }
