@@ -24,6 +24,7 @@ struct sim_part {
 	char name[SIM_NAME_MAX];
 	uint64_t bytes, hot_bytes, moved_bytes;
 	double coverage, decided, over_promotion;
+	double time_to_99, time_to_99_decided; /* s; -1: never */
 };
 
 struct sim_result {

@@ -177,6 +177,8 @@ static int make_result(struct sim_engine *e)
 	static char name[CONFIG_ITEM_MAX];
 
 	*e->result = (struct sim_result){ .time_to_50 = -1, .time_to_90 = -1, .time_to_99 = -1 };
+	for (size_t i = 0; i < SIM_MEMORIES_MAX; i++)
+		e->result->parts[i].time_to_99 = e->result->parts[i].time_to_99_decided = -1;
 	if (option_choice_text(policy, e->scenario->config.promote_policy, name, sizeof(name)) < 0)
 		return -EINVAL;
 	e->result->policy = name;

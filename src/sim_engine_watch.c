@@ -40,10 +40,25 @@ static struct sim_area sum_areas(const struct sim_engine *e)
 	return sum;
 }
 
-static void note_time(const struct sim_area *sum, double sec, double share, double *at)
+static void note_time(uint64_t n, uint64_t all, double sec, double share, double *at)
 {
-	if (*at < 0 && sum->hot > 0 && (double)sum->hot_near >= share * (double)sum->hot)
+	if (*at < 0 && all > 0 && (double)n >= share * (double)all)
 		*at = sec;
+}
+
+static void note_times(struct sim_engine *e, const struct sim_area *sum, double sec)
+{
+	struct sim_result *r = e->result;
+
+	note_time(sum->hot_near, sum->hot, sec, 0.5, &r->time_to_50);
+	note_time(sum->hot_near, sum->hot, sec, 0.9, &r->time_to_90);
+	note_time(sum->hot_near, sum->hot, sec, 0.99, &r->time_to_99);
+	for (size_t i = 0; i < e->place.n_areas; i++) {
+		const struct sim_area *area = &e->place.area[i];
+
+		note_time(area->hot_near, area->hot, sec, 0.99, &r->parts[i].time_to_99);
+		note_time(area->hot_decided, area->hot, sec, 0.99, &r->parts[i].time_to_99_decided);
+	}
 }
 
 static void add_point(struct sim_engine *e, const struct sim_area *sum, double sec)
@@ -98,9 +113,7 @@ void sim_watch_step(struct sim_engine *e, uint64_t from_ns, uint64_t to_ns)
 		e->late_hits += near * (to - from);
 		e->late_oracle += e->place.oracle_hit_ratio * (to - from);
 	}
-	note_time(&sum, to, 0.5, &e->result->time_to_50);
-	note_time(&sum, to, 0.9, &e->result->time_to_90);
-	note_time(&sum, to, 0.99, &e->result->time_to_99);
+	note_times(e, &sum, to);
 	if (to_ns < e->point_ns)
 		return;
 	add_point(e, &sum, to);

@@ -16,7 +16,7 @@
 #define TOP    64
 #define BOTTOM 44
 
-#define POINTS_MAX   400 /* of a line: more than that can't be told apart */
+#define POINTS_MAX   200 /* of a line: more than that can't be told apart */
 #define LABEL_HEIGHT 15
 
 /* The picture's own scale. */
@@ -121,7 +121,7 @@ static void draw_line(const struct frame *f, const struct line *line)
 	fprintf(f->to, "<polyline fill='none' stroke='%s' stroke-width='2' stroke-dasharray='%s' points='",
 		line->colour, line->dash);
 	for (size_t i = 0; i < r->n_series; i += every)
-		fprintf(f->to, "%.1f,%.1f ", x_of(f, r->series[i].t), y_of(f, line->value(&r->series[i])));
+		fprintf(f->to, "%.0f,%.1f ", x_of(f, r->series[i].t), y_of(f, line->value(&r->series[i])));
 	fprintf(f->to, "'/>\n");
 }
 

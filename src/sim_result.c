@@ -27,9 +27,11 @@ static json_t *point_json(const struct sim_point *p)
 
 static json_t *part_json(const struct sim_part *p)
 {
-	return json_pack("{s:s, s:I, s:I, s:f, s:f, s:f, s:I}", "name", p->name, "bytes", (json_int_t)p->bytes,
-			 "hot_bytes", (json_int_t)p->hot_bytes, "coverage", p->coverage, "decided", p->decided,
-			 "over_promotion", p->over_promotion, "moved_bytes", (json_int_t)p->moved_bytes);
+	return json_pack("{s:s, s:I, s:I, s:f, s:f, s:f, s:I, s:o, s:o}", "name", p->name, "bytes",
+			 (json_int_t)p->bytes, "hot_bytes", (json_int_t)p->hot_bytes, "coverage", p->coverage,
+			 "decided", p->decided, "over_promotion", p->over_promotion, "moved_bytes",
+			 (json_int_t)p->moved_bytes, "time_to_99", time_or_null(p->time_to_99), "time_to_99_decided",
+			 time_or_null(p->time_to_99_decided));
 }
 
 static json_t *series_json(const struct sim_result *r)

@@ -231,6 +231,15 @@ class Check:
                 self.tests(counts, name, name, slower, more, 3600 if self.long else 600)
         self.section(name, work)
 
+    def simulate(self, counts):
+        if "gcc" not in self.built:
+            counts.skip("simulate: the gcc build failed")
+            return
+        more = ["--suite", "simulate"]
+        if self.long:
+            more.append("--test-args=--long")
+        self.tests(counts, "gcc", "simulate", 6 if self.long else 2, more, 3600 if self.long else 900)
+
     def valgrind(self, counts):
         if not shutil.which("valgrind"):
             counts.skip("valgrind: not installed")
@@ -312,7 +321,8 @@ class Check:
         there = {os.path.relpath(os.path.join(folder, file), target)
                  for folder, _, files in os.walk(target) for file in files}
         for pattern in (r"s?bin/pghotd$", r"bin/pghotctl$", r"etc/pghotd\.conf$", r"pghotd\.service$",
-                        r"man8/pghotd\.8", r"man1/pghotctl\.1", r"man5/pghotd\.conf\.5"):
+                        r"man8/pghotd\.8", r"man1/pghotctl\.1", r"man5/pghotd\.conf\.5", r"man5/pghot-scenario\.5",
+                        r"share/pghotd/scenarios/chase\.conf$"):
             if any(re.search(pattern, path) for path in there):
                 counts.ok()
             else:
@@ -438,7 +448,8 @@ def main():
     parser = argparse.ArgumentParser(description="Builds pghotd in every way and runs every test.")
     parser.add_argument("--long", action="store_true", help="fuzz for ten minutes each, repeat the tests")
     parser.add_argument("--only", action="append", metavar="SECTION",
-                        help="gcc, valgrind, clang, asan, fuzz, tsan, threads, bench, bare, install, lab; repeatable")
+                        help="gcc, simulate, valgrind, clang, asan, fuzz, tsan, threads, bench, bare, install, "
+                             "lab; repeatable")
     options = parser.parse_args()
 
     def end(number, _frame):
@@ -452,6 +463,7 @@ def main():
     try:
         check.start_fetch()
         check.variant("gcc", ["unit", "check", "cli", "spin"])
+        check.section("simulate", check.simulate)
         check.section("valgrind", check.valgrind)
         check.variant("clang", ["unit"])
         check.variant("asan", ["unit"])

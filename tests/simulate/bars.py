@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What each scenario must come to. A bar is a function of the results of its runs; it returns what is wrong, or None.
+
+None is tuned to a seed: each holds for every seed that is tried.
+"""
+
+MIB = 1 << 20
+GIB = 1 << 30
+MOVE_MIB_PER_SEC = 4096 / 12e-6 / MIB    # 12 us for a page; below promote.rate_mib_per_sec
+
+
+def at_most(name, value, most):
+    return None if value is not None and value <= most else f"{name} is {value}, may be {most:g} at most"
+
+
+def at_least(name, value, least):
+    return None if value is not None and value >= least else f"{name} is {value}, must be {least:g} at least"
+
+
+def within(name, value, middle, share):
+    good = abs(value - middle) <= share * middle
+    return None if good else f"{name} is {value:.4g}, must be {middle:g} to within {share:.0%}"
+
+
+def first_time(result, key, least):
+    """Second at which a line of the series has come to @least, or None."""
+    return next((point["t"] for point in result["series"] if point[key] >= least), None)
+
+
+def part(result, name):
+    return next(part for part in result["parts"] if part["name"] == name)
+
+
+def decided(result, share, by):
+    return at_most(f"time until {share:.0%} is decided", first_time(result, "decided", share), by)
+
+
+def placed(result, share, by):
+    return at_most(f"time until {share:.0%} is near", first_time(result, "coverage", share), by)
+
+
+def move_time(size):
+    return 1.1 * size / MIB / MOVE_MIB_PER_SEC
+
+
+def over(result, most):
+    return at_most("over_promotion", result["over_promotion"], most)
+
+
+def near_oracle(result, key, share):
+    return at_least(f"hit ratio of that of {key}", result["hit_ratio"] / result[key], share)
+
+
+def moved_for_what_it_holds(result, most):
+    holds = result["moved_bytes"] - result["demoted_bytes"]
+    return at_most("moved bytes for each that stayed", result["moved_bytes"] / holds if holds > 0 else 0, most)
+
+
+def each_phase(result, seconds, settled, share):
+    """The hit ratio of each point that is @settled seconds or more behind the last change."""
+    late = [point for point in result["series"] if (point["t"] - 1) % seconds >= settled]
+    worst = min(late, key=lambda point: point["hit_ratio"])
+    return at_least(f"hit ratio of the oracle's, at {worst['t']:.0f} s",
+                    worst["hit_ratio"] / result["oracle_hit_ratio"], share)
+
+
+def dense_as_chase(result, name):
+    mine = part(result, name)
+    return [at_most(f"time until 99% of {name} is decided", mine["time_to_99_decided"], 25),
+            # Both halves share the way.
+            at_most(f"time until 99% of {name} is near", mine["time_to_99"], 25 + move_time(result["hot_bytes"])),
+            at_most(f"over_promotion of {name}", mine["over_promotion"], 0.01)]
+
+
+# scenario: (settings, policy) of each run, and what must hold of their results, in that order.
+REGION, PAGE = ("region", {}), ("page", {})
+FAST_SAMPLES = ("page", {"sampler.per_sec": "24625"})
+
+BARS = {
+    "chase": [
+        ("the published rule, 1.40 million samples", [PAGE],
+         lambda page: [within("GiB moved", page["moved_bytes"] / GIB, 4.9, 0.1),
+                       within("samples", page["samples"], 1.40e6, 0.001)]),
+        ("the published rule, 5.91 million samples", [FAST_SAMPLES],
+         lambda page: [within("GiB moved", page["moved_bytes"] / GIB, 11.6, 0.1),
+                       within("samples", page["samples"], 5.91e6, 0.001)]),
+        ("found, placed, and nothing else", [REGION],
+         lambda region: [decided(region, 0.99, 25), placed(region, 0.99, 25 + move_time(region["hot_bytes"])),
+                         over(region, 0.01)]),
+    ],
+    "chase-noise": [
+        ("found in noise", [REGION], lambda region: [decided(region, 0.99, 40), over(region, 0.02)]),
+    ],
+    "chase-tenth": [
+        ("found with few samples", [REGION], lambda region: [placed(region, 0.95, 150), over(region, 0.02)]),
+    ],
+    "chase-scatter": [
+        ("scattered heat is told from dense", [REGION, PAGE],
+         lambda region, page: [over(region, 0.05),
+                               at_least("coverage of that of page", region["coverage"] / page["coverage"], 0.98)]),
+    ],
+    "chase-mixed": [
+        ("the dense half", [REGION], lambda region: dense_as_chase(region, "dense")),
+        ("the scattered half", [REGION, PAGE],
+         lambda region, page: [
+             at_most("over_promotion of scattered", part(region, "scattered")["over_promotion"], 0.05),
+             at_least("coverage of that of page, scattered",
+                      part(region, "scattered")["coverage"] / part(page, "scattered")["coverage"], 0.98)]),
+    ],
+    "needle": [
+        ("found in 60 s", [REGION], lambda region: [placed(region, 0.95, 60), over(region, 0.05)]),
+    ],
+    "redis": [
+        ("the hot half of each part", [REGION],
+         lambda region: [at_least("coverage", region["coverage"], 0.9),
+                         at_most("moved bytes of the hot set", region["moved_bytes"] / region["hot_bytes"], 1.15)]),
+    ],
+    "zipf-blocks": [
+        ("the hottest blocks", [REGION],
+         lambda region: [near_oracle(region, "oracle_hit_ratio", 0.97), moved_for_what_it_holds(region, 1.5)]),
+    ],
+    "bt": [
+        ("arrays that are swept", [REGION],
+         lambda region: [near_oracle(region, "oracle_hit_ratio", 0.97), moved_for_what_it_holds(region, 1.5)]),
+    ],
+    "micro": [
+        ("all of it", [REGION],
+         lambda region: [near_oracle(region, "oracle_hit_ratio", 0.97), moved_for_what_it_holds(region, 1.5)]),
+    ],
+    "zipf": [
+        ("as good as the samples allow", [REGION, PAGE],
+         lambda region, page: [near_oracle(region, "sample_oracle_hit_ratio", 0.97),
+                               at_least("hit ratio of that of page", region["hit_ratio"] / page["hit_ratio"], 1)]),
+    ],
+    "bfs": [
+        ("as good as the samples allow", [REGION, PAGE],
+         lambda region, page: [near_oracle(region, "sample_oracle_hit_ratio", 0.97),
+                               at_least("hit ratio of that of page", region["hit_ratio"] / page["hit_ratio"], 1)]),
+    ],
+    "phases": [
+        ("follows in 10 s", [REGION],
+         lambda region: [each_phase(region, 60, 10 + move_time(region["hot_bytes"]), 0.95)]),
+    ],
+    "scan": [
+        ("the hot set, not the stream", [REGION],
+         lambda region: [at_least("coverage", part(region, "heap")["coverage"], 0.99),
+                         at_most("share of the stream that was moved",
+                                 part(region, "stream")["moved_bytes"] / part(region, "stream")["bytes"], 0.02)]),
+    ],
+    "first-touch": [
+        # Who does nothing promotes nothing in vain: what is used must be found as well.
+        ("what is used, not what was filled", [REGION],
+         lambda region: [over(region, 0.02), at_least("coverage", region["coverage"], 0.9)]),
+    ],
+    "llama": [
+        ("does no harm", [REGION],
+         lambda region: [at_least("speed of that with nothing moved", region["speedup"], 0.99),
+                         near_oracle(region, "oracle_hit_ratio", 0.98)]),
+    ],
+}
