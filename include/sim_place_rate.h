@@ -13,7 +13,8 @@ struct sim_place;
 
 /*
  * The hit ratio that the one has who knows the samples alone, @counts[page] of each page (saturated), all at once, and
- * fills the near nodes with the pages that have most; of pages that have alike many it takes some at random. Judged by
- * the accesses of the moment. 0..1, or -1: no memory.
+ * puts the pages that have most on the near nodes, as many as fit; of pages that have alike many it takes some at
+ * random, and of pages without a sample it knows nothing, not even that they are there. Judged by the accesses of the
+ * moment. 0..1, or -1: no memory.
  */
 double sim_place_sample_oracle(const struct sim_place *place, const uint16_t *counts);

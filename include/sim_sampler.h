@@ -17,7 +17,7 @@
 
 struct sim_sampler_state {
 	const struct sim_place *place;
-	struct sim_random which, flaws, where[SIM_ACCESSES_MAX];
+	struct sim_random which, when, flaws, where[SIM_ACCESSES_MAX];
 	int cpu_first[SIM_NODES_MAX];
 	double credit; /* part of a sample that is due */
 	uint64_t taken, filtered, lost;

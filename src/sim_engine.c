@@ -51,7 +51,8 @@ static void flush(struct sim_engine *e, struct looks *looks)
 	looks->n = 0;
 }
 
-/* The samples of a step, evenly over it. */
+/* The samples of a step: one in each part of it, anywhere there, for what is accessed in step with time must not be in
+ * step with the sampler. Hardware draws the low bits of a period too. */
 static void take_samples(struct sim_engine *e, uint64_t from_ns, uint64_t to_ns)
 {
 	double sec = (double)(to_ns - from_ns) / (double)NSEC_PER_SEC;
@@ -61,7 +62,8 @@ static void take_samples(struct sim_engine *e, uint64_t from_ns, uint64_t to_ns)
 	uint64_t page;
 
 	for (uint64_t i = 0; i < n; i++) {
-		uint64_t time_ns = from_ns + (uint64_t)((double)(to_ns - from_ns) * ((double)i + 0.5) / (double)n);
+		double at = ((double)i + sim_random_unit(&e->sampler.when)) / (double)n;
+		uint64_t time_ns = from_ns + (uint64_t)((double)(to_ns - from_ns) * at);
 
 		if (!sim_sampler_take(&e->sampler, sim_engine_sec(e, time_ns), time_ns, &sample, &page))
 			continue;

@@ -217,7 +217,7 @@ double sim_place_sample_oracle(const struct sim_place *place, const uint16_t *co
 			by_count[counts[page]].share += share_of(place, &over, page);
 		}
 	}
-	for (size_t n = UINT16_MAX + 1; n-- > 0 && room > 0;) {
+	for (size_t n = UINT16_MAX; n > 0 && room > 0; n--) {
 		const struct bin *bin = &by_count[n];
 		uint64_t pages = bin->pages < room ? bin->pages : room;
 

@@ -17,6 +17,7 @@ void sim_sampler_init(struct sim_sampler_state *s, const struct sim_place *place
 	*s = (struct sim_sampler_state){ .place = place };
 	sim_random_init(&s->which, seed, UINT64_C(2) << 32);
 	sim_random_init(&s->flaws, seed, UINT64_C(3) << 32);
+	sim_random_init(&s->when, seed, UINT64_C(5) << 32);
 	for (size_t i = 0; i < SIM_ACCESSES_MAX; i++)
 		sim_random_init(&s->where[i], seed, (UINT64_C(4) << 32) + i);
 	for (size_t i = 0; i < place->n_nodes; i++) {

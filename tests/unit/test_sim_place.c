@@ -202,18 +202,21 @@ static void the_sample_oracle_knows_the_samples(void)
 		CU_FAIL("no memory");
 		return;
 	}
-	/* It knows nothing: of 256 MiB it takes 62.08 at random. */
-	CU_ASSERT_DOUBLE_EQUAL(sim_place_sample_oracle(&place, counts), 15893.0 / 65536, 1e-9);
-	/* It knows a quarter of the hot pages; what room is left goes to the others at random. */
+	CU_ASSERT_EQUAL(sim_place_sample_oracle(&place, counts), 0);
+	/* It knows a quarter of the hot pages, and nothing of the others. */
 	for (uint64_t i = 0; i < 2048; i++)
 		counts[100 * 256 + i] = 3;
-	CU_ASSERT_DOUBLE_EQUAL(sim_place_sample_oracle(&place, counts), 0.25 + 0.75 * (15893.0 - 2048) / (65536 - 2048),
-			       1e-9);
+	CU_ASSERT_DOUBLE_EQUAL(sim_place_sample_oracle(&place, counts), 0.25, 1e-9);
 	/* It knows cold pages only, as many as fit. */
 	memset(counts, 0, place.pages * sizeof(*counts));
 	for (uint64_t i = 0; i < 16000; i++)
 		counts[i] = 1;
 	CU_ASSERT_DOUBLE_EQUAL(sim_place_sample_oracle(&place, counts), 0, 1e-9);
+	/* Of pages that have alike many some at random: a quarter of these 32000 are hot, and 15893 fit. */
+	memset(counts, 0, place.pages * sizeof(*counts));
+	for (uint64_t i = 0; i < 8000; i++)
+		counts[i] = counts[100 * 256 + i] = counts[200 * 256 + i] = counts[50 * 256 + i] = 2;
+	CU_ASSERT_DOUBLE_EQUAL(sim_place_sample_oracle(&place, counts), 8000.0 / 8192 * 15893 / 32000, 1e-9);
 	free(counts);
 	sim_place_free(&place);
 }
