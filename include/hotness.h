@@ -113,7 +113,13 @@ struct hotness_candidate {
 	uint32_t pid;
 	uint64_t start_ticks;
 	uint32_t record; /* without reserved bits */
+	uint32_t region_slot;
+	uint32_t decision; /* of its region, see evidence.h */
+	bool by_faults;    /* what is known of its region comes from faults */
 };
+
+/* pfn of a candidate that comes from a region, and has no record. */
+#define HOTNESS_NO_PFN UINT64_MAX
 
 /*
  * Two candidates of a scan may have the same owner and address: the address was mapped to another page, and the record
@@ -176,8 +182,9 @@ struct hotness_region {
 	uint16_t counts[3]; /* accesses that were evidence: in this second, and in each of the two before */
 	uint16_t pages;     /* distinct ones that were seen; 1 for a huge page */
 	uint64_t page_bytes;
-	uint64_t nodes;   /* bit n: seen on node n; bit 63: on that or a higher one */
-	uint64_t idle_ns; /* since the last access, to 17 ms */
+	uint64_t nodes;    /* bit n: seen on node n; bit 63: on that or a higher one */
+	uint64_t idle_ns;  /* since the last access, to 17 ms */
+	uint32_t decision; /* see evidence.h */
 };
 
 /* false: there is none. Any thread, inside an RCU read section. */
@@ -188,6 +195,9 @@ bool hotness_find_region(const struct hotness *hotness, uint32_t pid, uint32_t o
 struct hotness_usage {
 	uint64_t bytes, memory_max_bytes;
 	uint64_t sections, chunks, records, regions;
-	uint64_t pages_seen; /* for the first time in their region's life; only grows */
+	uint64_t pages_seen;  /* for the first time, but for those of regions that move whole; only grows, as these two:
+			       */
+	uint64_t far_samples; /* samples of slow pages that have a target; */
+	uint64_t far_novel;   /* of these, those that fell on regions that were not known */
 };
 void hotness_usage(const struct hotness *hotness, struct hotness_usage *ret);

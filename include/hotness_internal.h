@@ -6,6 +6,7 @@
 #include "hotness.h"
 #include "regions.h"
 #include "retire.h"
+#include "slotset.h"
 #include "tablearena.h"
 #include "tablemem.h"
 
@@ -14,6 +15,8 @@ struct hotness_shard {
 	_Alignas(64) _Atomic uint64_t now_ns; /* of its last sample; relaxed */
 	_Atomic uint64_t records_made;        /* relaxed, written by the collector only */
 	_Atomic uint64_t pages_seen;          /* the same */
+	_Atomic uint64_t far_samples;         /* the same, both: of slow pages; and of these, those of new regions */
+	_Atomic uint64_t far_novel;
 };
 
 struct hotness {
@@ -29,6 +32,8 @@ struct hotness {
 	/* Records that others than collectors made, less those that anyone cleared; modulo 2^64, relaxed. */
 	_Atomic uint64_t records_changed;
 	_Atomic uint64_t janitor_ns; /* time of its last turn; relaxed */
+	_Atomic bool by_region;      /* relaxed: whoever sees it late counts a sample more or less */
+	struct slotset marks;        /* regions that were sampled on a slow node since they were last taken */
 	struct hotness_shard shard[HOTNESS_SHARDS_MAX];
 };
 
@@ -54,3 +59,16 @@ void hotness_keep_bound(struct hotness *hotness, uint64_t now_ns, struct stats_s
 
 /* A time that is not after now: good enough to tell that a record has wrapped. */
 uint64_t hotness_now_ns(const struct hotness *hotness);
+
+/* Bytes of the pages that @region is mapped by, as its last sample said. */
+static inline uint64_t region_page_bytes(const struct region *region)
+{
+	switch (region_mapping(region)) {
+	case REGION_HUGE_2M:
+		return REGION_BYTES;
+	case REGION_HUGE_1G:
+		return UINT64_C(1) << 30;
+	default:
+		return PAGE_SIZE_BYTES;
+	}
+}

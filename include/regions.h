@@ -26,13 +26,14 @@
 #include <stdint.h>
 
 #include "clock.h"
+#include "evidence.h"
 #include "sample.h"
 
 #define REGION_EPOCH_NS     NSEC_PER_SEC
 #define REGION_EPOCHS       3 /* the current one and two before */
 #define REGION_SLOT_BITS    23
 #define REGION_PAGE_BITS    9
-#define REGION_INLINE_PAGES 8
+#define REGION_INLINE_PAGES 4
 #define REGION_NODE_LAST    63 /* bit of nodes that stands for this node and all above */
 #define REGION_TICK_SHIFT   24 /* times are kept in steps of 2^24 ns, 17 ms; 31 bits of them are 1.1 years */
 #define REGION_OWNER_MAX    ((1U << 28) - 2)
@@ -59,6 +60,9 @@ enum region_mapping {
 	REGION_HUGE_1G, /* a part of one: still one entry, page 0, for each 2 MiB of it */
 };
 
+/* Beside it in that byte, for good: pages were forgotten, so that a record doesn't tell that its page was seen. */
+#define REGION_HAS_FORGOTTEN 0x80u
+
 /* Pages seen, once there are more than REGION_INLINE_PAGES. */
 struct region_seen {
 	_Atomic uint64_t bits[REGION_PAGES / 64];
@@ -70,15 +74,17 @@ struct region {
 	_Atomic uint64_t nodes; /* that its pages were seen on */
 	_Atomic(struct region_seen *) seen;
 	_Atomic uint16_t page[REGION_INLINE_PAGES]; /* pages seen, the first n_seen, as long as there is no bitmap */
+	/* What speaks for its being hot, packed; see regions_heat.c. Relaxed, written by its collector. */
+	_Atomic uint64_t evidence;
 	/*
-	 * Reserved for the decision of a policy that promotes whole regions: what is to be done with it, set once by
-	 * compare-and-swap by the migrator of the node that holds most of it, read by those of the others. 0: none.
+	 * What is to be done with it, see REGION_DECISION_*. 0: nothing is decided. Changed by compare-and-swap or an
+	 * atomic and, relaxed: whoever acts on it looks at everything else anew.
 	 */
 	_Atomic uint32_t decision;
 	_Atomic uint32_t last_tick; /* last access; relaxed, only grows */
 	uint32_t link;              /* the janitor's list of what it removes */
 	_Atomic uint16_t n_seen;    /* distinct pages */
-	_Atomic uint8_t mapping;    /* enum region_mapping */
+	_Atomic uint8_t mapping;    /* enum region_mapping, REGION_HAS_FORGOTTEN; its collector's */
 	_Atomic uint8_t state;      /* enum region_state; relaxed: a late reader costs one record */
 };
 
@@ -110,11 +116,19 @@ struct region *regions_at(const struct regions *regions, uint32_t slot);
 /* Note @page (0..511) as seen: 1 for the first time, 0 later, -ENOMEM. The region's collector. */
 int region_see(struct tablemem *mem, struct region *region, unsigned int page);
 
+/* What its last sample said it is mapped by. Any thread. */
+static inline enum region_mapping region_mapping(const struct region *region)
+{
+	return (enum region_mapping)(atomic_load_explicit(&region->mapping, memory_order_relaxed) &
+				     ~REGION_HAS_FORGOTTEN);
+}
+
 /* An access at @now_ns on node @nid (-1: not known): the region lives on. The region's collector. */
 static inline void region_touch(struct region *region, uint64_t now_ns, int nid, enum region_mapping mapping)
 {
 	uint32_t tick = (uint32_t)(now_ns >> REGION_TICK_SHIFT);
 	int32_t ticks = (int32_t)(tick - atomic_load_explicit(&region->last_tick, memory_order_relaxed));
+	unsigned int was;
 
 	if (ticks > 0) {
 		/* Beyond the epochs all counts are from too long ago; said here, while the last access is known. */
@@ -130,12 +144,42 @@ static inline void region_touch(struct region *region, uint64_t now_ns, int nid,
 		if (!(nodes & bit))
 			atomic_store_explicit(&region->nodes, nodes | bit, memory_order_relaxed);
 	}
-	if (atomic_load_explicit(&region->mapping, memory_order_relaxed) != mapping)
-		atomic_store_explicit(&region->mapping, (uint8_t)mapping, memory_order_relaxed);
+	was = atomic_load_explicit(&region->mapping, memory_order_relaxed);
+	if ((was & ~REGION_HAS_FORGOTTEN) != mapping)
+		atomic_store_explicit(&region->mapping, (uint8_t)(mapping | (was & REGION_HAS_FORGOTTEN)),
+				      memory_order_relaxed);
 }
 
-/* The access is evidence: count it in its epoch. One of an epoch too long past is dropped. After region_touch(). */
+/*
+ * The access is evidence: count it, and in its epoch; one of an epoch too long past counts in none. After
+ * region_touch() and region_see(). The region's collector.
+ */
 void region_count(struct region *region, uint64_t now_ns);
+
+/* What else an access said. */
+struct region_note {
+	uint32_t latency; /* cycles; 0: not known */
+	int target_nid;   /* where its CPU wants the page; -1: nowhere */
+	bool is_far;      /* on a slow node */
+	bool by_fault;
+};
+
+/* The region's collector. */
+void region_note(struct region *region, const struct region_note *note);
+
+/*
+ * Do what REGION_DECISION_FORGET asks for: no page was seen, no sample counted; what its heat was is kept beside. The
+ * access at @now_ns is the first that counts again, and needs no second one a second later. The region's collector,
+ * before region_see().
+ */
+void region_forget(struct region *region, uint64_t now_ns);
+
+/* Any thread; while the collector works, a moment's view. */
+void region_evidence(const struct region *region, uint64_t now_ns, struct region_evidence *ret);
+/* region_evidence()'s by_faults alone. Any thread. */
+bool region_is_by_faults(const struct region *region);
+/* The pages seen as a mask of REGION_PAGES bits. Any thread, in an RCU read section. */
+void region_pages_seen(const struct region *region, uint64_t ret[REGION_PAGES / 64]);
 
 /* Accesses counted in the epoch of @now_ns and the ones before it. Any thread. */
 void region_counts(const struct region *region, uint64_t now_ns, uint16_t ret[REGION_EPOCHS]);
@@ -161,8 +205,18 @@ size_t regions_capacity(const struct regions *regions);
 /* true when a shard ran out of slots since the last call. Janitor. */
 bool regions_was_full(struct regions *regions);
 
-/* Call @fn for each region that is not on its way out. @fn may unlink it. Janitor. */
+/*
+ * Call @fn for each region that is not on its way out. @fn may unlink it. Janitor; in an RCU read section any thread
+ * whose @fn only looks.
+ */
 void regions_for_each(struct regions *regions, void (*fn)(void *ctx, uint32_t slot, struct region *region), void *ctx);
+
+/*
+ * regions_for_each() for one in @parts of them, by 64 neighbours: those are mostly neighbours in memory too, since they
+ * were first touched one after the other. @part 0..@parts-1.
+ */
+void regions_for_each_part(struct regions *regions, uint32_t part, uint32_t parts,
+			   void (*fn)(void *ctx, uint32_t slot, struct region *region), void *ctx);
 
 /* Step 1 of a removal: out of the hash, for the reason @state. Janitor. */
 void regions_unlink(struct regions *regions, uint32_t slot, enum region_state state);

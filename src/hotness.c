@@ -77,7 +77,7 @@ struct hotness *hotness_new(const struct hotness_options *options, struct owners
 	if (hotness->regions)
 		hotness->map = hotmap_new(&hotness->mem, &hotness->retire, options->layout, options->section_bytes,
 					  is_alive, hotness);
-	if (!hotness->map) {
+	if (!hotness->map || slotset_init(&hotness->marks, hotness->mem.ops) < 0) {
 		hotness_free(hotness);
 		errno = ENOMEM;
 		return NULL;
@@ -96,6 +96,7 @@ void hotness_free(struct hotness *hotness)
 	retire_free(&hotness->retire, retire_take(&hotness->retire));
 	hotmap_free(hotness->map);
 	regions_free(hotness->regions);
+	slotset_done(&hotness->marks);
 	mem = hotness->mem;
 	arena = hotness->arena;
 	tablemem_free_lines(&mem, hotness, sizeof(*hotness));
@@ -161,7 +162,7 @@ static bool fill_candidate(const struct hotness *hotness, uint64_t pfn, uint64_t
 		return false;
 	/* The mapping may have changed since the record was made, from or to a huge page: a record of another page of
 	 * the region is of base pages. */
-	mapping = atomic_load_explicit(&region->mapping, memory_order_relaxed);
+	mapping = region_mapping(region);
 	if (page != 0 || (pfn & (REGION_PAGES - 1)) != 0)
 		mapping = REGION_BASE_PAGES;
 	*ret = (struct hotness_candidate){
@@ -172,6 +173,9 @@ static bool fill_candidate(const struct hotness *hotness, uint64_t pfn, uint64_t
 		.pid = owner->pid,
 		.start_ticks = owner->start_ticks,
 		.record = hotmap_record(word),
+		.region_slot = REGION_SLOT_OF(backref),
+		.decision = atomic_load_explicit(&region->decision, memory_order_relaxed),
+		.by_faults = region_is_by_faults(region),
 	};
 	return true;
 }
@@ -286,9 +290,10 @@ bool hotness_find_region(const struct hotness *hotness, uint32_t pid, uint32_t o
 		return false;
 	*ret = (struct hotness_region){
 		.pages = atomic_load_explicit(&region->n_seen, memory_order_relaxed),
-		.page_bytes = mapping_bytes(atomic_load_explicit(&region->mapping, memory_order_relaxed)),
+		.page_bytes = mapping_bytes(region_mapping(region)),
 		.nodes = atomic_load_explicit(&region->nodes, memory_order_relaxed),
 		.idle_ns = region_idle_ns(region, now_ns),
+		.decision = atomic_load_explicit(&region->decision, memory_order_relaxed),
 	};
 	region_counts(region, now_ns, ret->counts);
 	return true;
@@ -297,11 +302,13 @@ bool hotness_find_region(const struct hotness *hotness, uint32_t pid, uint32_t o
 void hotness_usage(const struct hotness *hotness, struct hotness_usage *ret)
 {
 	uint64_t records = atomic_load_explicit(&hotness->records_changed, memory_order_relaxed);
-	uint64_t pages_seen = 0;
+	uint64_t pages_seen = 0, far_samples = 0, far_novel = 0;
 
 	for (unsigned int i = 0; i < hotness->shards; i++) {
 		records += atomic_load_explicit(&hotness->shard[i].records_made, memory_order_relaxed);
 		pages_seen += atomic_load_explicit(&hotness->shard[i].pages_seen, memory_order_relaxed);
+		far_samples += atomic_load_explicit(&hotness->shard[i].far_samples, memory_order_relaxed);
+		far_novel += atomic_load_explicit(&hotness->shard[i].far_novel, memory_order_relaxed);
 	}
 	*ret = (struct hotness_usage){
 		.bytes = tablemem_bytes(&hotness->mem),
@@ -312,5 +319,7 @@ void hotness_usage(const struct hotness *hotness, struct hotness_usage *ret)
 		.records = (int64_t)records > 0 ? records : 0,
 		.regions = regions_count(hotness->regions),
 		.pages_seen = pages_seen,
+		.far_samples = far_samples,
+		.far_novel = far_novel,
 	};
 }

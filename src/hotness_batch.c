@@ -23,7 +23,8 @@ struct probe {
 	uint64_t chunk_word;
 	struct hotmap_spot spot;
 	uint64_t raw;          /* the word, when it was found; 0: none, or of another page of its region */
-	struct region *region; /* that the word names, or where the bucket leads; NULL: none */
+	uint32_t slot;         /* that the word names */
+	struct region *region; /* of that slot, or where the bucket leads; NULL: none */
 	const void *ask;       /* the line that the next step needs; may be any address */
 };
 
@@ -120,7 +121,8 @@ static void find_region(const struct hotness *hotness, unsigned int shard, struc
 		return;
 	}
 	probe->raw = raw;
-	probe->region = regions_slot(hotness->regions, REGION_SLOT_OF(backref));
+	probe->slot = REGION_SLOT_OF(backref);
+	probe->region = regions_slot(hotness->regions, probe->slot);
 	probe->ask = probe->region;
 }
 
@@ -130,17 +132,52 @@ static void add_one(_Atomic uint64_t *counter)
 	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + 1, memory_order_relaxed);
 }
 
-static struct hotmap_access make_access(const struct hotness_item *item, uint32_t backref)
+/* What is decided about @region; nothing, where the policy is not one that decides regions. */
+static uint32_t decision_of(const struct hotness *hotness, const struct region *region)
+{
+	if (!atomic_load_explicit(&hotness->by_region, memory_order_relaxed))
+		return 0;
+	return atomic_load_explicit(&region->decision, memory_order_relaxed);
+}
+
+/* Its pages carry the heat one by one: the policy has found that each that is seen is worth its move. */
+static struct record_rule rule_of(const struct hotness_item *item, uint32_t decision)
+{
+	struct record_rule rule = *item->rule;
+
+	if ((decision & REGION_DECISION_KIND) == REGION_DECISION_PAGES)
+		rule.freq_threshold = 1;
+	return rule;
+}
+
+/* The access is evidence for @region, which is in @slot. */
+static void count(struct hotness *hotness, const struct hotness_item *item, struct region *region, uint32_t slot)
+{
+	const struct sample *sample = item->sample;
+
+	region_note(region, &(struct region_note){
+				    .latency = sample->latency,
+				    .target_nid = item->place.is_lower ? item->place.target_nid : -1,
+				    .is_far = item->place.is_lower,
+				    .by_fault = sample->flags & SAMPLE_MAYBE_FIRST_TOUCH,
+			    });
+	region_count(region, sample->time_ns);
+	if (wants_record(item))
+		slotset_add(&hotness->marks, slot);
+}
+
+static struct hotmap_access make_access(const struct hotness_item *item, const struct record_rule *rule,
+					uint32_t backref)
 {
 	return (struct hotmap_access){
-		.rule = item->rule, .backref = backref, .nid = item->place.target_nid, .now_ns = item->sample->time_ns
+		.rule = rule, .backref = backref, .nid = item->place.target_nid, .now_ns = item->sample->time_ns
 	};
 }
 
 static enum hotness_result record(struct hotness *hotness, struct hotness_shard *shard, const struct hotness_item *item,
-				  uint64_t pfn, uint32_t backref)
+				  const struct record_rule *rule, uint64_t pfn, uint32_t backref)
 {
-	struct hotmap_access access = make_access(item, backref);
+	struct hotmap_access access = make_access(item, rule, backref);
 	enum hotmap_result result;
 	bool is_new;
 
@@ -163,9 +200,11 @@ static inline bool take_known(struct hotness *hotness, struct hotness_shard *sha
 	const uint64_t now_ns = item->sample->time_ns;
 	struct region *region = probe->region;
 	struct hotmap_change change = { 0 };
+	struct record_rule rule;
 	struct hotmap_access access;
 	enum hotmap_swap swap;
 	uint64_t raw, last_ns;
+	uint32_t decision;
 
 	if (probe->raw == 0)
 		return false;
@@ -175,11 +214,18 @@ static inline bool take_known(struct hotness *hotness, struct hotness_shard *sha
 	    atomic_load_explicit(&region->key, memory_order_acquire) != probe->key || /* K2 */
 	    atomic_load_explicit(&region->state, memory_order_relaxed) != REGION_LIVE)
 		return false;
+	decision = decision_of(hotness, region);
+	if ((decision & REGION_DECISION_FORGET) ||
+	    (atomic_load_explicit(&region->mapping, memory_order_relaxed) & REGION_HAS_FORGOTTEN &&
+	     !region_has_seen(region, probe->page)))
+		return false;
 	region_touch(region, now_ns, item->place.nid, mapping_of(item->sample));
-	region_count(region, now_ns);
+	add_one(&shard->far_samples); /* only those have records */
+	count(hotness, item, region, probe->slot);
+	rule = rule_of(item, decision);
 	last_ns = atomic_load_explicit(&probe->section->last_ns, memory_order_relaxed);
 	if (now_ns < last_ns + (1U << HOTMAP_USE_SHIFT) &&
-	    hotmap_swap_simple(map, &probe->spot, raw, item->rule, item->place.target_nid, now_ns / NSEC_PER_MSEC,
+	    hotmap_swap_simple(map, &probe->spot, raw, &rule, item->place.target_nid, now_ns / NSEC_PER_MSEC,
 			       &change.ready)) {
 		*ret = HOTNESS_RECORDED;
 		if (change.ready)
@@ -188,12 +234,12 @@ static inline bool take_known(struct hotness *hotness, struct hotness_shard *sha
 				       : HOTNESS_RECORDED;
 		return true;
 	}
-	access = make_access(item, hotmap_backref(hotmap_wide(map, probe->spot.chunk, probe->spot.cap, raw)));
+	access = make_access(item, &rule, hotmap_backref(hotmap_wide(map, probe->spot.chunk, probe->spot.cap, raw)));
 	hotmap_use_section(probe->section, now_ns);
 	swap = hotmap_swap(map, &probe->spot, raw, &access, last_ns, &change);
 	if (swap != HOTMAP_SWAPPED) {
 		/* Its chunk is being replaced, or the record was taken and the chunk's table is full. */
-		*ret = record(hotness, shard, item, probe->pfn, access.backref);
+		*ret = record(hotness, shard, item, &rule, probe->pfn, access.backref);
 		return true;
 	}
 	/* Taken by a migrator this moment, and made again. */
@@ -206,11 +252,12 @@ static inline bool take_known(struct hotness *hotness, struct hotness_shard *sha
 
 /* The sample's region, made when it is new. NULL: no memory. */
 static struct region *get_region(struct hotness *hotness, unsigned int shard, const struct hotness_item *item,
-				 uint64_t key, uint32_t *ret_slot)
+				 uint64_t key, uint32_t *ret_slot, bool *ret_new)
 {
 	struct region *region = regions_find_key(hotness->regions, shard, key, ret_slot);
 	struct owner *owner;
 
+	*ret_new = !region;
 	if (region)
 		return region;
 	region = regions_add(hotness->regions, shard, item->owner_slot, item->sample->addr, item->sample->time_ns,
@@ -227,29 +274,41 @@ static enum hotness_result take(struct hotness *hotness, unsigned int shard_nr, 
 	struct hotness_shard *shard = &hotness->shard[shard_nr];
 	const struct sample *sample = item->sample;
 	enum hotness_result result;
+	struct record_rule rule;
 	struct region *region;
-	uint32_t slot;
+	uint32_t slot, decision;
+	bool is_new;
 	int first;
 
 	if (probe->key == 0)
 		return HOTNESS_NO_MEMORY;
 	if (take_known(hotness, shard, item, probe, &result))
 		return result;
-	region = get_region(hotness, shard_nr, item, probe->key, &slot);
+	region = get_region(hotness, shard_nr, item, probe->key, &slot, &is_new);
 	if (!region)
 		return HOTNESS_NO_MEMORY;
 	region_touch(region, sample->time_ns, item->place.nid, mapping_of(sample));
+	decision = decision_of(hotness, region);
+	if (decision & REGION_DECISION_FORGET)
+		region_forget(region, sample->time_ns);
 	first = region_see(&hotness->mem, region, probe->page);
 	if (first < 0)
 		return HOTNESS_NO_MEMORY;
-	if (first)
+	/* Where all of it is to move anyway, one more page tells nothing. */
+	if (first && (decision & REGION_DECISION_KIND) != REGION_DECISION_WHOLE)
 		add_one(&shard->pages_seen);
+	if (wants_record(item)) {
+		add_one(&shard->far_samples);
+		if (is_new)
+			add_one(&shard->far_novel);
+	}
 	if (first && (sample->flags & SAMPLE_MAYBE_FIRST_TOUCH))
 		return HOTNESS_FIRST_SIGHTING;
-	region_count(region, sample->time_ns);
+	count(hotness, item, region, slot);
 	if (!wants_record(item))
 		return HOTNESS_FAST;
-	return record(hotness, shard, item, probe->pfn, REGION_BACKREF(slot, probe->page));
+	rule = rule_of(item, decision);
+	return record(hotness, shard, item, &rule, probe->pfn, REGION_BACKREF(slot, probe->page));
 }
 
 /*

@@ -280,6 +280,7 @@ struct region *regions_add(struct regions *regions, unsigned int shard_nr, uint3
 	atomic_store_explicit(&region->heat, (now_ns / REGION_EPOCH_NS & 0xffff) << 48, memory_order_relaxed);
 	atomic_store_explicit(&region->nodes, 0, memory_order_relaxed);
 	atomic_store_explicit(&region->seen, NULL, memory_order_relaxed);
+	atomic_store_explicit(&region->evidence, 0, memory_order_relaxed);
 	atomic_store_explicit(&region->decision, 0, memory_order_relaxed);
 	atomic_store_explicit(&region->last_tick, (uint32_t)(now_ns >> REGION_TICK_SHIFT), memory_order_relaxed);
 	atomic_store_explicit(&region->n_seen, 0, memory_order_relaxed);
@@ -322,13 +323,14 @@ bool regions_was_full(struct regions *regions)
 	return full;
 }
 
-void regions_for_each(struct regions *regions, void (*fn)(void *ctx, uint32_t slot, struct region *region), void *ctx)
+void regions_for_each_part(struct regions *regions, uint32_t part, uint32_t parts,
+			   void (*fn)(void *ctx, uint32_t slot, struct region *region), void *ctx)
 {
 	for (unsigned int i = 0; i < regions->shards; i++) {
 		struct region_shard *shard = &regions->shard[i];
 		uint32_t pages = atomic_load_explicit(&shard->pages, memory_order_relaxed);
 
-		for (uint32_t page = 0; page < pages; page++) {
+		for (uint32_t page = part; page < pages; page += parts) {
 			uint64_t used = atomic_load_explicit(&shard->used[page], memory_order_relaxed);
 
 			for (; used; used &= used - 1) {
@@ -342,6 +344,11 @@ void regions_for_each(struct regions *regions, void (*fn)(void *ctx, uint32_t sl
 			}
 		}
 	}
+}
+
+void regions_for_each(struct regions *regions, void (*fn)(void *ctx, uint32_t slot, struct region *region), void *ctx)
+{
+	regions_for_each_part(regions, 0, 1, fn, ctx);
 }
 
 void regions_unlink(struct regions *regions, uint32_t slot, enum region_state state)

@@ -31,7 +31,7 @@ BELOW = {
 }
 # Headers without a source of their own name.
 HEADER_ONLY = {"build_config": "base", "cleanup": "base", "sample": "facts", "options_undef": "facts", "options_rest": "facts",
-               "options": "facts", "buffers": "facts", "ibs": "data", "record": "data"}
+               "options": "facts", "buffers": "facts", "ibs": "data", "record": "data", "evidence": "data"}
 
 # stage: what else of the data plane it may include.
 DATA = {
@@ -42,12 +42,14 @@ DATA = {
     "reader": {"source", "perf_ring", "decode", "ibs", "sample_queue", "hotness"},
     "sample_queue": set(),
     "collector": {"sample_queue", "hotness", "owners", "record"},
-    "hotness": {"hotmap", "regions", "owners", "record", "retire", "tablearena", "tablemem"},
+    "hotness": {"evidence", "hotmap", "regions", "owners", "record", "retire", "slotset", "tablearena", "tablemem"},
     "hotmap": {"hotness", "owners", "record", "regions", "retire", "tablemem"},
-    "regions": {"hotness", "owners", "record", "retire", "tablemem"},
+    "regions": {"evidence", "hotness", "owners", "record", "retire", "tablemem"},
     "janitor": {"hotness", "owners"},
     "owners": {"retire"},
     "retire": set(),
+    "evidence": set(),
+    "slotset": {"tablemem"},
     "tablemem": set(),
     "tablearena": {"tablemem"},
     "record": set(),
