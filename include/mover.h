@@ -107,3 +107,11 @@ int mover_move(const struct mover *mover, uint32_t pid, int nid, struct mover_pa
 
 /* Set @result for pages for which no call is made, and count it. Does not block. Migrator threads. */
 void mover_account(const struct mover *mover, int nid, struct mover_page *pages, size_t n, enum mover_result result);
+
+/*
+ * Where are @n pages (1..MOVER_BATCH_MAX) of @pid at @addrs now? @ret_nids[i] is its node, or -errno as move_pages(2)
+ * gives it: -ENOENT for one that isn't there. Counts nothing. 0; -ESRCH (process gone), -EPERM (not allowed), or what
+ * else the kernel refused the query with: then no @ret_nids is set. In mover_place.c. Migrator threads, outside any RCU
+ * read section; does not wait for anything but the process's memory map.
+ */
+int mover_place(const struct mover *mover, uint32_t pid, const uint64_t *addrs, size_t n, int *ret_nids);
