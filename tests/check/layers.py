@@ -54,7 +54,7 @@ DATA = {
     "tablearena": {"tablemem"},
     "record": set(),
     "plan": {"record", "hotness"},
-    "policy": {"hotness", "plan", "record"},
+    "policy": {"evidence", "hotness", "plan", "record"},
     "migrator": {"hotness", "mover", "owners", "plan", "policy", "record"},
     "mover": {"plan"},
 }
