@@ -36,7 +36,7 @@ struct config {
 /* Values of the enumerated options, in the order of their choices. */
 enum config_mode { MODE_OBSERVE, MODE_PROMOTE };
 enum config_records { RECORDS_PRECISE, RECORDS_COMPACT };
-enum config_policy { POLICY_PAGE };
+enum config_policy { POLICY_PAGE, POLICY_REGION };
 
 enum option_type {
 	OPTION_TYPE_INT,

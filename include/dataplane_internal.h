@@ -45,6 +45,7 @@ struct dataplane {
 	struct dataplane_params params;
 	struct owners *owners;
 	struct hotness *hotness;
+	struct decider *decider;
 	struct read_thread *readers;
 	size_t n_readers;
 	struct collect_thread *collectors;

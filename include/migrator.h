@@ -21,6 +21,7 @@
 
 struct clock;
 struct config;
+struct decider;
 struct hotness;
 struct migrator;
 struct mover_ops;
@@ -41,6 +42,7 @@ struct migrator_params {
 	const struct clock *clock;
 	struct stats_slot *stats;
 	const _Atomic bool *stop; /* relaxed; true: start no call any more */
+	struct decider *decider;  /* shared by all migrators; NULL: one of its own, for the only one there is */
 };
 
 /* What held the last pass back, for status. */
@@ -89,3 +91,4 @@ enum migrator_limit migrator_last_limit(const struct migrator *migrator);
 uint64_t migrator_in_call_since_ns(const struct migrator *migrator);
 const struct mover_outcomes *migrator_outcomes(const struct migrator *migrator);
 int migrator_nid(const struct migrator *migrator);
+struct decider *migrator_decider(struct migrator *migrator);

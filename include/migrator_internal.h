@@ -36,6 +36,9 @@ struct migrator {
 	struct topology_room *rooms;     /* by nid */
 	enum record_layout layout;
 	uint64_t surveyed_ns; /* what was touched before has been counted as a candidate */
+	struct decider *decider;
+	bool owns_decider;
+	uint32_t next_region; /* slot from which the next scan goes on */
 	bool warned_denied;
 	_Atomic uint32_t limit; /* relaxed, both: a moment's view for status */
 	_Atomic uint64_t in_call_since_ns;
@@ -59,6 +62,7 @@ struct migrator_pass_state {
 	uint64_t start_ns;
 	uint64_t scanned_ns; /* when the last scan began */
 	bool observing;
+	bool by_region; /* policy region decides */
 	bool survey;
 	size_t survey_left;
 	struct migrator_grant grant;
@@ -76,3 +80,25 @@ int migrator_scan_start(struct migrator_pass_state *p);
  * was seen, or nothing more can move now. The migrator's thread, outside a read section.
  */
 void migrator_scan(struct migrator_pass_state *p);
+
+/* Among how many migrators the rate and the room of @target_nid are shared out: at least 1. */
+uint64_t migrator_sharers(const struct migrator_pass_state *p, int target_nid);
+
+/*
+ * The node that a page should go to, which @nid says (-1: nothing does): the configured one, else that, else the
+ * nearest. -1: the configured one can't be.
+ */
+int migrator_wanted_nid(const struct migrator_pass_state *p, int nid);
+
+/* @wanted if @bytes fit there, or else the first that they fit on; -1: none. A configured target has no stand-in. */
+int migrator_nid_with_room(const struct migrator_pass_state *p, int wanted, uint64_t bytes);
+
+/* true while some target could take a page of some size. */
+bool migrator_anything_goes(const struct migrator_pass_state *p, uint64_t now_ns);
+
+/* When nothing goes: note whether it is the room or the rate. */
+void migrator_what_is_missing(struct migrator_pass_state *p);
+
+/* In migrator_regions.c: let the policy look, if it is time; and plan what it has decided. As migrator_scan(). */
+void migrator_decide(struct migrator_pass_state *p);
+void migrator_regions(struct migrator_pass_state *p);

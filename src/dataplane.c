@@ -11,6 +11,7 @@
 #include "config.h"
 #include "dataplane.h"
 #include "dataplane_internal.h"
+#include "decider.h"
 #include "fsroot.h"
 #include "hotness.h"
 #include "log.h"
@@ -136,7 +137,10 @@ static int make_hotness(struct dataplane *dp, const struct config *config, const
 	if (!dp->owners)
 		return -ENOMEM;
 	dp->hotness = hotness_new(&options, dp->owners);
-	return dp->hotness ? 0 : -errno;
+	if (!dp->hotness)
+		return -errno;
+	dp->decider = decider_new(dp->hotness);
+	return dp->decider ? 0 : -ENOMEM;
 }
 
 static int make_collectors(struct dataplane *dp, const struct config *config)
@@ -264,6 +268,7 @@ static int add_migrator(struct dataplane *dp, int nid, unsigned int part, unsign
 		.clock = dp->params.clock,
 		.stats = stats_slot_new(dp->params.stats),
 		.stop = &dp->stop,
+		.decider = dp->decider,
 	};
 	struct migrate_thread *t;
 	int r = -ENOMEM;
@@ -437,6 +442,7 @@ static void dataplane_free(struct dataplane *dp)
 	for (size_t i = 0; dp->queues && i < dp->n_readers * dp->n_collectors; i++)
 		sample_queue_free(dp->queues[i]);
 	waker_free(dp->janitor_waker);
+	decider_free(dp->decider);
 	hotness_free(dp->hotness);
 	owners_free(dp->owners);
 	free(dp->queues);

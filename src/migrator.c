@@ -5,6 +5,7 @@
 
 #include "clock.h"
 #include "config.h"
+#include "decider.h"
 #include "log.h"
 #include "migrator_internal.h"
 #include "owners.h"
@@ -50,7 +51,9 @@ struct migrator *migrator_new(const struct migrator_params *params)
 	m->plan = plan_new();
 	m->targets = calloc(NODE_MAX, sizeof(*m->targets));
 	m->rooms = calloc(NODE_MAX, sizeof(*m->rooms));
-	if (!m->outcomes || !m->plan || !m->targets || !m->rooms) {
+	m->owns_decider = !params->decider;
+	m->decider = params->decider ? params->decider : decider_new(params->hotness);
+	if (!m->outcomes || !m->plan || !m->targets || !m->rooms || !m->decider) {
 		migrator_free(m);
 		return NULL;
 	}
@@ -65,6 +68,8 @@ void migrator_free(struct migrator *m)
 	plan_free(m->plan);
 	free(m->targets);
 	free(m->rooms);
+	if (m->owns_decider)
+		decider_free(m->decider);
 	free(m);
 }
 
@@ -86,6 +91,11 @@ uint64_t migrator_in_call_since_ns(const struct migrator *m)
 const struct mover_outcomes *migrator_outcomes(const struct migrator *m)
 {
 	return m->outcomes;
+}
+
+struct decider *migrator_decider(struct migrator *m)
+{
+	return m->decider;
 }
 
 int migrator_nid(const struct migrator *m)
@@ -134,7 +144,9 @@ static void prepare(struct migrator_pass_state *p, size_t i, struct work *w)
 /* After a call that took this long, a record's time may soon wrap: it is let go, see hotness_put_back(). */
 static void put_back(struct migrator_pass_state *p, const struct hotness_candidate *candidate)
 {
-	if (clock_now_ns(p->m->params.clock) - p->scanned_ns < PUT_BACK_NS)
+	if (candidate->pfn == HOTNESS_NO_PFN)
+		decider_again(p->m->decider, p->m->params.nid, candidate->region_slot);
+	else if (clock_now_ns(p->m->params.clock) - p->scanned_ns < PUT_BACK_NS)
 		hotness_put_back(p->m->params.hotness, candidate);
 }
 
@@ -176,7 +188,9 @@ static void look_at_results(struct migrator_pass_state *p, struct work *w, const
 	for (size_t k = 0; k < w->n; k++) {
 		switch (w->page[k].result) {
 		case MOVER_BUSY:
-			put_back(p, w->candidate[k]);
+			/* A region is asked for again when samples still come from there. */
+			if (w->candidate[k]->pfn != HOTNESS_NO_PFN)
+				put_back(p, w->candidate[k]);
 			p->refused = true;
 			break;
 		case MOVER_NO_MEMORY:
@@ -275,7 +289,9 @@ static void run(struct migrator_pass_state *p)
 		plan_reset(m->plan, batch_pages);
 		p->plan_full = false;
 		p->scanned_ns = clock_now_ns(m->params.clock);
-		migrator_scan(p);
+		migrator_regions(p);
+		if (!p->plan_full)
+			migrator_scan(p);
 		for (size_t i = 0; i < plan_batches(m->plan); i++) {
 			prepare(p, i, &work);
 			act(p, &work);
@@ -332,6 +348,7 @@ static int pass_in(struct migrator_pass_state *p)
 		.fast = &p->fast,
 		.stop = m->params.stop,
 	};
+	migrator_decide(p);
 	run(p);
 	if (p->survey)
 		m->surveyed_ns = p->start_ns;

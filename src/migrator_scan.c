@@ -4,6 +4,8 @@
 
 #include "clock.h"
 #include "config.h"
+#include "decider.h"
+#include "evidence.h"
 #include "migrator_internal.h"
 #include "rcu.h"
 #include "record.h"
@@ -15,8 +17,8 @@ static uint64_t max_u64(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* Among how many migrators a target's rate and room are shared out: those of each slow node that has it as a target. */
-static uint64_t sharers(const struct migrator_pass_state *p, int target_nid)
+/* Those of each slow node that has it as a target. */
+uint64_t migrator_sharers(const struct migrator_pass_state *p, int target_nid)
 {
 	uint64_t nodes = 0;
 
@@ -35,7 +37,7 @@ static void start_target(struct migrator_pass_state *p, int nid)
 	const struct topology_room *room = &p->m->rooms[nid];
 	const struct topology_node *node = topology_node(p->topology, nid);
 	struct migrator_target *t = &p->m->targets[nid];
-	uint64_t share = sharers(p, nid);
+	uint64_t share = migrator_sharers(p, nid);
 	uint64_t rate = ((uint64_t)config->promote_rate_mib_per_sec << 20) / share;
 	uint64_t burst = max_u64(rate / 1000 * (uint64_t)config->promote_burst_ms, PAGE_SIZE_BYTES);
 	uint64_t total = node && node->total_bytes ? node->total_bytes : room->present_bytes;
@@ -80,21 +82,17 @@ static bool has_room(const struct migrator_target *t, uint64_t bytes)
 	return !t->closed && t->room_bytes >= bytes;
 }
 
-/* The node that the page should go to: the configured one, else the one that its record names, else the nearest. */
-static int wanted_nid(const struct migrator_pass_state *p, const struct hotness_candidate *c)
+int migrator_wanted_nid(const struct migrator_pass_state *p, int nid)
 {
-	int nid = (int)p->config->target_nid;
-
-	if (nid < 0)
-		nid = record_nid(p->m->layout, c->record);
+	if (p->config->target_nid >= 0)
+		nid = (int)p->config->target_nid;
 	for (int i = 0; i < p->node->n_targets; i++)
 		if (p->node->targets[i] == nid)
 			return nid;
 	return p->config->target_nid >= 0 ? -1 : p->node->targets[0];
 }
 
-/* That one if @bytes fit there, or else the first that they fit on; -1: none. A configured target has no stand-in. */
-static int nid_with_room(const struct migrator_pass_state *p, int wanted, uint64_t bytes)
+int migrator_nid_with_room(const struct migrator_pass_state *p, int wanted, uint64_t bytes)
 {
 	if (has_room(&p->m->targets[wanted], bytes))
 		return wanted;
@@ -104,8 +102,7 @@ static int nid_with_room(const struct migrator_pass_state *p, int wanted, uint64
 	return -1;
 }
 
-/* true while some target could take a page of some size. */
-static bool anything_goes(const struct migrator_pass_state *p, uint64_t now_ns)
+bool migrator_anything_goes(const struct migrator_pass_state *p, uint64_t now_ns)
 {
 	for (int i = 0; i < p->node->n_targets; i++) {
 		struct migrator_target *t = &p->m->targets[p->node->targets[i]];
@@ -116,6 +113,18 @@ static bool anything_goes(const struct migrator_pass_state *p, uint64_t now_ns)
 			return true;
 	}
 	return false;
+}
+
+void migrator_what_is_missing(struct migrator_pass_state *p)
+{
+	int wanted = migrator_wanted_nid(p, -1);
+
+	if (wanted < 0)
+		p->no_target = true;
+	else if (migrator_nid_with_room(p, wanted, PAGE_SIZE_BYTES) < 0)
+		p->no_room = true;
+	else
+		p->no_tokens = true;
 }
 
 /*
@@ -163,7 +172,29 @@ static enum hotness_verdict leave(struct migrator_pass_state *p, uint64_t now_ns
 		p->survey_left--;
 		return HOTNESS_KEEP;
 	}
-	return anything_goes(p, now_ns) ? HOTNESS_KEEP : HOTNESS_STOP;
+	return migrator_anything_goes(p, now_ns) ? HOTNESS_KEEP : HOTNESS_STOP;
+}
+
+/*
+ * Policy region: true when pages of that region move one by one, and this is one of them. What waited for too long for
+ * rate or room is asked for by its region again, since its record's time soon wraps.
+ */
+static bool moves_by_record(struct migrator_pass_state *p, const struct hotness_candidate *c, uint32_t age)
+{
+	uint32_t kind = c->decision & REGION_DECISION_KIND;
+
+	/* Whatever is decided about its region, one of 1 GiB never moves: it is counted as such. */
+	if (c->page_bytes > REGION_BYTES)
+		return true;
+	if (kind == 0)
+		stats_inc(p->m->params.stats, STAT_REGION_UNDECIDED);
+	if (kind != REGION_DECISION_PAGES && kind != REGION_DECISION_PICKED)
+		return false;
+	if (age < (uint32_t)p->config->promote_freq_window_ms)
+		return true;
+	if (kind == REGION_DECISION_PAGES)
+		decider_again(p->m->decider, p->m->params.nid, c->region_slot);
+	return false;
 }
 
 static enum hotness_verdict decide(void *ctx, const struct hotness_candidate *c)
@@ -172,11 +203,13 @@ static enum hotness_verdict decide(void *ctx, const struct hotness_candidate *c)
 	struct migrator *m = p->m;
 	uint64_t now_ns = clock_now_ns(m->params.clock), pages = c->page_bytes / PAGE_SIZE_BYTES;
 	uint32_t age = age_ms(m, c->record, now_ns);
-	int wanted = wanted_nid(p, c), nid;
+	int wanted = migrator_wanted_nid(p, record_nid(m->layout, c->record)), nid;
 	bool room, tokens, counts;
 	struct migrator_target *t;
 
 	take_grant_back(p);
+	if (p->by_region && !c->by_faults && !moves_by_record(p, c, age))
+		return HOTNESS_DROP;
 	if (wanted < 0) {
 		p->hot = p->no_target = true;
 		return HOTNESS_STOP;
@@ -185,7 +218,7 @@ static enum hotness_verdict decide(void *ctx, const struct hotness_candidate *c)
 		leave_alone(p, c, wanted);
 		return HOTNESS_DROP;
 	}
-	nid = nid_with_room(p, wanted, c->page_bytes);
+	nid = migrator_nid_with_room(p, wanted, c->page_bytes);
 	room = nid >= 0;
 	t = &m->targets[room ? nid : wanted];
 	tokens = tokens_available(&t->tokens, now_ns) > 0;
@@ -204,8 +237,10 @@ static enum hotness_verdict decide(void *ctx, const struct hotness_candidate *c)
 	}
 
 	counts = is_new_candidate(m, age, now_ns) && ((room && tokens) || p->survey);
-	switch (policy_page_decide(&t->policy, &t->now, (uint32_t)p->config->promote_freq_window_ms, age,
-				   counts ? pages : 0, now_ns)) {
+	switch (p->by_region && !c->by_faults
+			? POLICY_MOVE
+			: policy_page_decide(&t->policy, &t->now, (uint32_t)p->config->promote_freq_window_ms, age,
+					     counts ? pages : 0, now_ns)) {
 	case POLICY_TOO_OLD:
 		stats_inc(m->params.stats, STAT_TOO_OLD);
 		return HOTNESS_DROP;

@@ -55,7 +55,8 @@ DATA = {
     "record": set(),
     "plan": {"record", "hotness"},
     "policy": {"evidence", "hotness", "plan", "record"},
-    "migrator": {"hotness", "mover", "owners", "plan", "policy", "record"},
+    "decider": {"evidence", "hotness", "policy", "slotset", "tablemem"},
+    "migrator": {"decider", "evidence", "hotness", "mover", "owners", "plan", "policy", "record"},
     "mover": {"plan"},
 }
 # Includes that break the table on purpose.

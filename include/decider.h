@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * decider: policy region at work. Once an epoch the migrator that comes first looks at what was sampled on slow nodes,
+ * and writes decisions into the regions; each migrator then moves what lies on its own node. So memory that is
+ * interleaved over two slow nodes is decided once and moved by both.
+ *
+ * Writers     a pass: one migrator at a time; the others go on without waiting
+ * Readers     migrators (what to move), the report
+ * Protection  a flag for the pass; slot sets for what is to be moved; a lock for what the report sees
+ *
+ * A pass costs what was sampled since the last one. Every few passes, when the evidence has grown by an eighth or after
+ * DECIDER_FIT_EPOCHS, it also learns anew what is usual, from up to POLICY_VIEWS_MAX regions. Memory: 10 MiB at most,
+ * taken as it is used; and 1 MiB for each slow node, taken page by page.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "policy_region.h"
+#include "policy_unseen.h"
+
+#define DECIDER_FIT_EPOCHS 4
+#define DECIDER_NONE       UINT32_MAX
+
+struct decider;
+struct hotness;
+struct nodeset;
+struct stats_slot;
+
+struct decider *decider_new(struct hotness *hotness); /* NULL: no memory */
+/* When no migrator uses it any more. Accepts NULL. */
+void decider_free(struct decider *decider);
+
+struct decider_input {
+	double confidence;
+	uint64_t epoch_ns;
+	bool observing;              /* what was counted once isn't asked for again */
+	const struct nodeset *lower; /* slow nodes */
+	uint64_t room_bytes;         /* on the fast tier, for all migrators together */
+	struct stats_slot *stats;    /* the caller's own */
+};
+
+/*
+ * A pass, if it is time for one and nobody else is at it: true when there was one. Migrators, registered with rcu,
+ * outside a read section. No system call but for memory.
+ */
+bool decider_run(struct decider *decider, const struct decider_input *input, uint64_t now_ns);
+
+/* The policy is another one now: collectors look at no decisions any more. Any registered thread. */
+void decider_rest(struct decider *decider);
+
+/*
+ * The next region from slot @from on that has something to move on @nid, for part @part of @parts; DECIDER_NONE: no
+ * more. It stays until decider_done(). Migrators of @nid.
+ */
+uint32_t decider_next(struct decider *decider, int nid, uint32_t from, unsigned int part, unsigned int parts);
+
+/* Nothing of it is left to move on @nid; @noted: while observing, it was counted. Migrators of @nid. */
+void decider_done(struct decider *decider, int nid, uint32_t slot, bool noted);
+/* Something is left after all. Any migrator. */
+void decider_again(struct decider *decider, int nid, uint32_t slot);
+
+/* For the report; any thread. */
+struct decider_view {
+	bool known; /* false: no pass yet, all else is 0 */
+	struct unseen_share unseen;
+	double capacity_bytes;              /* of fast memory that known regions have, or may still take */
+	double hit_ratio[3];                /* predicted at 50, 100 and 150% of that */
+	double threshold_per_sec;           /* samples a second that a region must have to fit */
+	double background_per_sec;          /* no more than that is background; 0: there is none */
+	uint64_t by_reason[REGION_REASONS]; /* regions of the last pass */
+	uint64_t waiting;                   /* regions that are decided and not moved yet, on all nodes: at least */
+};
+
+void decider_look(struct decider *decider, struct decider_view *ret);

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "clock.h"
+#include "decider.h"
+#include "evidence.h"
+#include "hotness.h"
+#include "hotness_regions.h"
+#include "nodeset.h"
+#include "rcu.h"
+#include "sample.h"
+#include "slotset.h"
+#include "stats.h"
+#include "tablemem.h"
+
+#define SLOTS_AT_ONCE   1024
+#define GROWTH_PART     8  /* evidence that grew by an eighth is worth a new look */
+#define NEWCOMERS_PART  10 /* so is one region in ten that nothing is known of */
+#define SCATTERED_TURNS 4  /* epochs between two looks at a region whose pages are moved one by one */
+
+_Static_assert(DECIDER_NONE == SLOTSET_NONE, "passed through");
+
+struct decider {
+	struct hotness *hotness;
+	struct policy_region *policy;
+	_Atomic bool busy;        /* acquire to take it, release to leave it: what a pass wrote is the next one's */
+	_Atomic uint64_t last_ns; /* of the last pass; relaxed, a hint outside of one */
+
+	/* A pass's own. */
+	struct unseen unseen;
+	uint64_t epoch;
+	uint64_t fit_epoch;
+	uint64_t fit_samples; /* evidence at the last fit */
+	bool wants_fit;
+	bool rested; /* all evidence is from before the policy was switched on */
+	uint64_t by_reason[REGION_REASONS];
+	struct hotness_view views[POLICY_VIEWS_MAX];
+	uint32_t slots[SLOTS_AT_ONCE];
+
+	/* What is to be moved, by node: made by a pass, release; acquire elsewhere. */
+	_Atomic(struct slotset *) todo[NODE_MAX];
+
+	pthread_mutex_t lock;
+	struct decider_view view; /* under the lock */
+};
+
+struct decider *decider_new(struct hotness *hotness)
+{
+	struct decider *d = calloc(1, sizeof(*d));
+
+	if (!d)
+		return NULL;
+	d->hotness = hotness;
+	d->rested = true;
+	pthread_mutex_init(&d->lock, NULL);
+	d->policy = policy_region_new();
+	if (!d->policy) {
+		decider_free(d);
+		return NULL;
+	}
+	return d;
+}
+
+void decider_free(struct decider *d)
+{
+	if (!d)
+		return;
+	for (int nid = 0; nid < NODE_MAX; nid++) {
+		struct slotset *todo = atomic_load_explicit(&d->todo[nid], memory_order_relaxed);
+
+		if (todo)
+			slotset_done(todo);
+		free(todo);
+	}
+	policy_region_free(d->policy);
+	pthread_mutex_destroy(&d->lock);
+	free(d);
+}
+
+void decider_rest(struct decider *d)
+{
+	hotness_set_by_region(d->hotness, false);
+}
+
+static struct slotset *todo_of(struct decider *d, int nid)
+{
+	assert(nid >= 0 && nid < NODE_MAX);
+	return atomic_load_explicit(&d->todo[nid], memory_order_acquire);
+}
+
+/* Made when the first region is to be moved from there; NULL: no memory, and it is tried again with its next sample. */
+static struct slotset *make_todo(struct decider *d, int nid)
+{
+	struct slotset *todo = todo_of(d, nid);
+
+	if (todo)
+		return todo;
+	todo = calloc(1, sizeof(*todo));
+	if (!todo)
+		return NULL;
+	if (slotset_init(todo, &tablemem_libc) < 0) {
+		free(todo);
+		return NULL;
+	}
+	atomic_store_explicit(&d->todo[nid], todo, memory_order_release);
+	return todo;
+}
+
+/* Slow nodes as the mask that regions have of the nodes they were seen on. */
+static uint64_t node_mask(const struct nodeset *nodes)
+{
+	uint64_t mask = 0;
+
+	nodeset_for_each (nid, nodes)
+		mask |= UINT64_C(1) << (nid < 63 ? nid : 63);
+	return mask;
+}
+
+static void ask_for(struct decider *d, const struct decider_input *input, const struct hotness_view *view)
+{
+	nodeset_for_each (nid, input->lower) {
+		struct slotset *todo;
+
+		if (!(view->nodes >> (nid < 63 ? nid : 63) & 1))
+			continue;
+		todo = make_todo(d, nid);
+		if (todo)
+			slotset_add(todo, view->slot);
+	}
+}
+
+static bool is_asked_for(struct decider *d, const struct decider_input *input, uint32_t slot)
+{
+	nodeset_for_each (nid, input->lower) {
+		const struct slotset *todo = todo_of(d, nid);
+
+		if (todo && slotset_has(todo, slot))
+			return true;
+	}
+	return false;
+}
+
+static bool decide(struct decider *d, const struct hotness_view *view, uint32_t next)
+{
+	bool done;
+
+	if (next == view->decision)
+		return true;
+	rcu_enter();
+	done = hotness_decide(d->hotness, view->slot, view->decision, next);
+	rcu_leave();
+	return done;
+}
+
+/* The larger of two parts of a region. */
+static uint32_t unite(uint32_t a, uint32_t b)
+{
+	uint32_t first = REGION_DECISION_FIRST(a), last = REGION_DECISION_LAST(a);
+
+	if (REGION_DECISION_FIRST(b) < first)
+		first = REGION_DECISION_FIRST(b);
+	if (REGION_DECISION_LAST(b) > last)
+		last = REGION_DECISION_LAST(b);
+	return REGION_DECISION(REGION_DECISION_WHOLE, first, last, REGION_DECISION_NID(b));
+}
+
+/*
+ * Samples still come from the slow node though the region was asked for: from before it was moved, or pages of it can't
+ * move, or were moved back. It is asked for again, each time after twice as many epochs.
+ */
+static void ask_again(struct decider *d, const struct decider_input *input, const struct hotness_view *view)
+{
+	uint32_t tries = (view->decision & REGION_DECISION_TRIES) / REGION_DECISION_TRY;
+	uint32_t next = view->decision & ~REGION_DECISION_DONE;
+
+	if (input->observing && (view->decision & REGION_DECISION_NOTED))
+		return;
+	if (is_asked_for(d, input, view->slot) || (d->epoch + view->slot) % (1U << tries))
+		return;
+	next &= ~REGION_DECISION_NOTED;
+	if ((next & REGION_DECISION_TRIES) != REGION_DECISION_TRIES)
+		next += REGION_DECISION_TRY;
+	if (!decide(d, view, next))
+		return;
+	ask_for(d, input, view);
+	stats_inc(input->stats, STAT_REGIONS_AGAIN);
+}
+
+static bool is_whole(uint32_t decision)
+{
+	return (decision & REGION_DECISION_KIND) == REGION_DECISION_WHOLE;
+}
+
+static bool is_all(uint32_t decision)
+{
+	return is_whole(decision) && REGION_DECISION_FIRST(decision) == 0 &&
+	       REGION_DECISION_LAST(decision) == REGION_PAGES / REGION_BLOCK_PAGES - 1;
+}
+
+static void judge(struct decider *d, const struct decider_input *input, const struct policy_region_params *params,
+		  const struct hotness_view *view)
+{
+	uint32_t before = view->decision, kind = before & REGION_DECISION_KIND, next;
+	struct policy_region_decision decision;
+
+	if (is_all(before)) {
+		ask_again(d, input, view);
+		return;
+	}
+	if (kind != 0 && (d->epoch + view->slot) % SCATTERED_TURNS)
+		return;
+	policy_region_decide(d->policy, params, view, &decision);
+	d->by_reason[decision.reason]++;
+	next = before | (decision.forget ? REGION_DECISION_FORGET : 0);
+	if (!decision.decision || (is_whole(before) && !is_whole(decision.decision))) {
+		(void)decide(d, view, next);
+		if (is_whole(before))
+			ask_again(d, input, view);
+		return;
+	}
+	if (is_whole(before)) {
+		uint32_t wider = unite(before, decision.decision);
+
+		if (REGION_DECISION_FIRST(wider) == REGION_DECISION_FIRST(before) &&
+		    REGION_DECISION_LAST(wider) == REGION_DECISION_LAST(before)) {
+			ask_again(d, input, view);
+			return;
+		}
+		decision.decision = wider;
+	} else if ((decision.decision & REGION_DECISION_KIND) == kind) {
+		(void)decide(d, view, next); /* nothing new */
+		return;
+	}
+	if (!decide(d, view, (next & REGION_DECISION_FORGET) | decision.decision))
+		return;
+	if (is_whole(decision.decision))
+		stats_inc(input->stats, STAT_REGIONS_WHOLE);
+	else if (kind == 0)
+		stats_inc(input->stats, STAT_REGIONS_PAGES);
+	if ((decision.decision & REGION_DECISION_KIND) != REGION_DECISION_PICKED)
+		ask_for(d, input, view);
+}
+
+/* Learn what is usual. Evidence too old to be used is begun anew meanwhile. */
+static void fit(struct decider *d, const struct decider_input *input, const struct policy_region_params *params,
+		uint64_t regions, uint64_t now_ns)
+{
+	uint32_t parts = (uint32_t)(regions / POLICY_VIEWS_MAX) + 1;
+	size_t n;
+
+	rcu_enter();
+	n = hotness_views(d->hotness, (uint32_t)(d->epoch % parts), parts, now_ns, d->views, POLICY_VIEWS_MAX);
+	for (size_t i = 0; i < n; i++) {
+		const struct hotness_view *view = &d->views[i];
+
+		if ((d->rested || policy_region_is_stale(view)) && !(view->decision & REGION_DECISION_FORGET))
+			(void)hotness_decide(d->hotness, view->slot, view->decision,
+					     view->decision | REGION_DECISION_FORGET);
+	}
+	rcu_leave();
+	policy_region_fit(d->policy, params, d->views, d->rested ? 0 : n, parts, input->room_bytes);
+	d->rested = false;
+	d->fit_epoch = d->epoch;
+	d->wants_fit = false;
+	stats_inc(input->stats, STAT_REGION_FITS);
+}
+
+static void judge_marked(struct decider *d, const struct decider_input *input,
+			 const struct policy_region_params *params, uint64_t now_ns)
+{
+	uint64_t newcomers = 0, all = 0;
+	uint32_t from = 0;
+
+	for (int i = 0; i < REGION_REASONS; i++)
+		d->by_reason[i] = 0;
+	while (from != SLOTSET_NONE) {
+		size_t n = hotness_take_marked(d->hotness, &from, d->slots, SLOTS_AT_ONCE);
+
+		for (size_t i = 0; i < n; i++) {
+			struct hotness_view view;
+			bool found;
+
+			rcu_enter();
+			found = hotness_view(d->hotness, d->slots[i], now_ns, &view);
+			rcu_leave();
+			if (!found)
+				continue;
+			all++;
+			newcomers += !policy_region_knows(d->policy, view.key);
+			judge(d, input, params, &view);
+		}
+	}
+	if (newcomers * NEWCOMERS_PART > all)
+		d->wants_fit = true;
+}
+
+static void show(struct decider *d)
+{
+	const struct heat *heat = policy_region_heat(d->policy);
+
+	pthread_mutex_lock(&d->lock);
+	d->view.known = true;
+	unseen_look(&d->unseen, &d->view.unseen);
+	d->view.capacity_bytes = heat->capacity_bytes;
+	for (int i = 0; i < 3; i++)
+		d->view.hit_ratio[i] = heat_hit_ratio(heat, heat->capacity_bytes * (i + 1) / 2);
+	d->view.threshold_per_sec = heat->threshold;
+	d->view.background_per_sec = heat->ground >= 0 ? heat_rate(heat->ground) : 0;
+	for (int i = 0; i < REGION_REASONS; i++)
+		d->view.by_reason[i] = d->by_reason[i];
+	pthread_mutex_unlock(&d->lock);
+}
+
+static void pass(struct decider *d, const struct decider_input *input, uint64_t now_ns)
+{
+	const struct policy_region_params params = {
+		.confidence = input->confidence,
+		.epoch_ns = input->epoch_ns,
+		.lower_nodes = node_mask(input->lower),
+	};
+	struct hotness_usage usage;
+	uint64_t samples;
+
+	if (!hotness_is_by_region(d->hotness)) {
+		d->rested = true;
+		hotness_set_by_region(d->hotness, true);
+	}
+	d->epoch++;
+	hotness_usage(d->hotness, &usage);
+	unseen_step(&d->unseen, usage.far_samples, usage.far_novel);
+	samples = usage.far_samples;
+	if (d->rested || d->wants_fit || d->epoch - d->fit_epoch >= DECIDER_FIT_EPOCHS ||
+	    samples - d->fit_samples > d->fit_samples / GROWTH_PART) {
+		d->fit_samples = samples;
+		fit(d, input, &params, usage.regions, now_ns);
+	}
+	judge_marked(d, input, &params, now_ns);
+	show(d);
+	stats_inc(input->stats, STAT_REGION_PASSES);
+}
+
+bool decider_run(struct decider *d, const struct decider_input *input, uint64_t now_ns)
+{
+	uint64_t last_ns = atomic_load_explicit(&d->last_ns, memory_order_relaxed);
+
+	if (last_ns && now_ns - last_ns < input->epoch_ns)
+		return false;
+	if (atomic_exchange_explicit(&d->busy, true, memory_order_acquire))
+		return false;
+	/* Another one may have been through in between. */
+	if (atomic_load_explicit(&d->last_ns, memory_order_relaxed) == last_ns) {
+		atomic_store_explicit(&d->last_ns, now_ns, memory_order_relaxed);
+		pass(d, input, now_ns);
+	}
+	atomic_store_explicit(&d->busy, false, memory_order_release);
+	return true;
+}
+
+uint32_t decider_next(struct decider *d, int nid, uint32_t from, unsigned int part, unsigned int parts)
+{
+	struct slotset *todo = todo_of(d, nid);
+	uint32_t slot;
+
+	if (!todo || from >= SLOTSET_SLOTS)
+		return DECIDER_NONE;
+	for (slot = slotset_next(todo, from); slot != SLOTSET_NONE; slot = slotset_next(todo, slot + 1))
+		if (slot % parts == part)
+			break;
+	return slot;
+}
+
+void decider_done(struct decider *d, int nid, uint32_t slot, bool noted)
+{
+	struct slotset *todo = todo_of(d, nid);
+	struct hotness_view view;
+
+	if (!todo)
+		return;
+	slotset_remove(todo, slot);
+	rcu_enter();
+	/* A decision that changed meanwhile is a new one, and will be asked for by itself. */
+	if (hotness_view(d->hotness, slot, 0, &view) && is_whole(view.decision))
+		(void)hotness_decide(d->hotness, slot, view.decision,
+				     view.decision | (noted ? REGION_DECISION_NOTED : REGION_DECISION_DONE));
+	rcu_leave();
+}
+
+void decider_again(struct decider *d, int nid, uint32_t slot)
+{
+	struct slotset *todo = todo_of(d, nid);
+
+	if (todo)
+		slotset_add(todo, slot);
+}
+
+void decider_look(struct decider *d, struct decider_view *ret)
+{
+	uint64_t waiting = 0;
+
+	pthread_mutex_lock(&d->lock);
+	*ret = d->view;
+	pthread_mutex_unlock(&d->lock);
+	for (int nid = 0; nid < NODE_MAX; nid++) {
+		const struct slotset *todo = todo_of(d, nid);
+
+		if (todo)
+			waiting += slotset_count(todo);
+	}
+	ret->waiting = waiting;
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The half of a migrator that acts on regions that policy region has decided about. */
+#include <assert.h>
+#include <errno.h>
+
+#include "clock.h"
+#include "config.h"
+#include "decider.h"
+#include "evidence.h"
+#include "hotness_regions.h"
+#include "migrator_internal.h"
+#include "owners.h"
+#include "rcu.h"
+#include "sample.h"
+#include "stats.h"
+
+#define CONFIDENCE_MAX 0.9999
+#define MISSES_MAX     64 /* regions in one scan that have no place to go to */
+
+/* A region to be moved: where its pages are, as far as they may be meant. */
+struct job {
+	uint32_t slot;
+	struct hotness_target region;
+	uint64_t page_bytes;
+	size_t n;
+	uint64_t addr[REGION_PAGES];
+	int nid[REGION_PAGES];
+};
+
+_Static_assert(REGION_PAGES <= MOVER_BATCH_MAX, "one query for a region");
+
+void migrator_decide(struct migrator_pass_state *p)
+{
+	const struct config *config = p->config;
+	struct decider_input input = {
+		/* Nothing is ever certain: 1 would move nothing whole. */
+		.confidence = config->promote_confidence < CONFIDENCE_MAX ? config->promote_confidence : CONFIDENCE_MAX,
+		.epoch_ns = (uint64_t)config->promote_epoch_ms * NSEC_PER_MSEC,
+		.observing = p->observing,
+		.lower = &p->topology->lower,
+		.stats = p->m->params.stats,
+	};
+
+	p->by_region = config->promote_policy == POLICY_REGION;
+	if (!p->by_region) {
+		decider_rest(p->m->decider);
+		return;
+	}
+	/* Each migrator has its share of a target's room: all of them together have all of it. */
+	for (int i = 0; i < p->node->n_targets; i++)
+		input.room_bytes +=
+			p->m->targets[p->node->targets[i]].room_bytes * migrator_sharers(p, p->node->targets[i]);
+	decider_run(p->m->decider, &input, p->start_ns);
+}
+
+static void add_page(struct job *job, unsigned int page)
+{
+	job->addr[job->n++] = job->region.addr + ((uint64_t)page << PAGE_SHIFT);
+}
+
+/* false: nothing is to be done for it any more. */
+static bool find_job(struct migrator_pass_state *p, uint32_t slot, struct job *job)
+{
+	uint32_t decision, kind;
+	bool found;
+
+	rcu_enter();
+	found = hotness_region(p->m->params.hotness, slot, &job->region);
+	rcu_leave();
+	decision = job->region.decision;
+	kind = decision & REGION_DECISION_KIND;
+	job->slot = slot;
+	job->n = 0;
+	job->page_bytes = PAGE_SIZE_BYTES;
+	if (!found || kind == 0 || kind == REGION_DECISION_PICKED || job->region.page_bytes > REGION_BYTES)
+		return false;
+	if (job->region.page_bytes == REGION_BYTES) {
+		job->page_bytes = REGION_BYTES;
+		add_page(job, 0);
+		return true;
+	}
+	if (kind == REGION_DECISION_PAGES) {
+		/* While observing, their records are what is counted. */
+		for (unsigned int page = 0; page < REGION_PAGES && !p->observing; page++)
+			if (job->region.seen[page / 64] >> (page % 64) & 1)
+				add_page(job, page);
+		return job->n > 0;
+	}
+	for (unsigned int page = REGION_DECISION_FIRST(decision) * REGION_BLOCK_PAGES;
+	     page < (REGION_DECISION_LAST(decision) + 1) * REGION_BLOCK_PAGES && page < REGION_PAGES; page++)
+		add_page(job, page);
+	return true;
+}
+
+/* Ask where its pages are; keep those that are here. 0: none is, or nobody can tell. */
+static size_t keep_those_here(struct migrator_pass_state *p, struct job *job)
+{
+	size_t here = 0;
+	int r = mover_place(&p->mover, job->region.pid, job->addr, job->n, job->nid);
+
+	if (r == -ESRCH)
+		owners_mark_gone(p->m->params.owners, job->region.owner_slot);
+	for (size_t i = 0; r == 0 && i < job->n; i++)
+		if (job->nid[i] == p->m->params.nid)
+			job->addr[here++] = job->addr[i];
+	job->n = here;
+	return here;
+}
+
+static struct hotness_candidate candidate_of(const struct job *job, size_t i)
+{
+	return (struct hotness_candidate){
+		.pfn = HOTNESS_NO_PFN,
+		.addr = job->addr[i],
+		.page_bytes = job->page_bytes,
+		.owner_slot = job->region.owner_slot,
+		.pid = job->region.pid,
+		.start_ticks = job->region.start_ticks,
+		.region_slot = job->slot,
+		.decision = job->region.decision,
+	};
+}
+
+/* Where a page of it may go now; -1: nowhere, and it is noted why. */
+static int place_for(struct migrator_pass_state *p, const struct job *job)
+{
+	int nid = migrator_wanted_nid(p, REGION_DECISION_NID(job->region.decision));
+
+	if (nid < 0) {
+		p->no_target = true;
+		return -1;
+	}
+	nid = migrator_nid_with_room(p, nid, job->page_bytes);
+	if (nid < 0) {
+		p->no_room = true;
+		return -1;
+	}
+	if (tokens_available(&p->m->targets[nid].tokens, clock_now_ns(p->m->params.clock)) == 0) {
+		p->no_tokens = true;
+		return -1;
+	}
+	return nid;
+}
+
+/* Plan what is here of it, for @nid. false: something is left. */
+static bool plan_job(struct migrator_pass_state *p, const struct job *job, int nid)
+{
+	struct migrator_target *t = &p->m->targets[nid];
+	uint64_t taken = job->n * job->page_bytes, planned = 0;
+	size_t left = 0;
+
+	/* All of it at once, into debt with the rate: a region that was begun is better finished. */
+	if (!tokens_take(&t->tokens, taken, clock_now_ns(p->m->params.clock))) {
+		p->no_tokens = true;
+		return false;
+	}
+	for (size_t i = 0; i < job->n; i++) {
+		const struct hotness_candidate c = candidate_of(job, i);
+		int r;
+
+		if (t->room_bytes < c.page_bytes) {
+			p->no_room = true;
+			left = job->n - i;
+			break;
+		}
+		r = plan_add(p->m->plan, &c, nid);
+		if (r == -ENOSPC) {
+			p->plan_full = true;
+			left = job->n - i;
+			break;
+		}
+		left += r == -EBUSY;
+		if (r < 0)
+			continue;
+		t->room_bytes -= c.page_bytes;
+		t->now.free_bytes -= c.page_bytes;
+		planned += c.page_bytes;
+	}
+	tokens_put(&t->tokens, taken - planned);
+	if (!(job->region.decision & REGION_DECISION_TRIES))
+		stats_add(p->m->params.stats, STAT_CANDIDATES, planned / PAGE_SIZE_BYTES);
+	return left == 0;
+}
+
+void migrator_regions(struct migrator_pass_state *p)
+{
+	struct migrator *m = p->m;
+	uint32_t first = m->next_region;
+	unsigned int misses = 0;
+	bool wrapped = false;
+	struct job job; /* 8 KiB */
+	int nid = -1;
+
+	if (!p->by_region)
+		return;
+	for (;;) {
+		uint32_t slot =
+			decider_next(m->decider, m->params.nid, m->next_region, m->params.part, m->params.parts);
+
+		/* Once round, from where the last scan stopped. */
+		if (slot == DECIDER_NONE || (wrapped && slot >= first)) {
+			m->next_region = slot == DECIDER_NONE ? 0 : slot;
+			if (wrapped || first == 0)
+				return;
+			wrapped = true;
+			continue;
+		}
+		p->hot = true;
+		m->next_region = slot;
+		if (!migrator_anything_goes(p, clock_now_ns(m->params.clock))) {
+			migrator_what_is_missing(p);
+			return;
+		}
+		if (find_job(p, slot, &job) && (nid = place_for(p, &job)) < 0) {
+			m->next_region = slot + 1;
+			if (++misses == MISSES_MAX)
+				return;
+			continue;
+		}
+		if (job.n > 0 && keep_those_here(p, &job) > 0) {
+			if (!plan_job(p, &job, nid)) {
+				/* What is left of it goes on with it, unless it is this one that can't. */
+				if (p->plan_full)
+					return;
+				m->next_region = slot + 1;
+				continue;
+			}
+		}
+		decider_done(m->decider, m->params.nid, slot, p->observing);
+		m->next_region = slot + 1;
+	}
+}
