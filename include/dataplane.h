@@ -68,6 +68,10 @@ uint64_t dataplane_sampling_cpu_ns(const struct dataplane *dp);
 /* For the report. */
 void dataplane_usage(const struct dataplane *dp, struct hotness_usage *ret, size_t *ret_owners);
 
+/* What policy region knows. */
+struct decider_view;
+void dataplane_policy(const struct dataplane *dp, struct decider_view *ret);
+
 struct dataplane_migrator {
 	int nid;
 	const char *limit;         /* in plain words */

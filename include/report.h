@@ -65,6 +65,21 @@ struct report_migrator {
 	const char *limit;
 };
 
+/* What policy region knows; all 0 with another one. */
+struct report_policy {
+	const char *name;
+	bool fitted;           /* false: nothing is known yet, and what follows is 0 */
+	double capacity_bytes; /* fast memory that known regions have, or may still take */
+	double hit_ratio[3];   /* share of the accesses to known regions that 50, 100, 150% of that would serve */
+	bool has_known;        /* enough samples of slow memory to say: */
+	double known_ratio;    /* share of its accesses that falls on known regions, give or take */
+	double known_margin;
+	uint64_t waiting;    /* regions that are decided and not moved yet */
+	uint64_t uncertain;  /* regions sampled in the last epoch that are hot, but not told dense from scattered; */
+	uint64_t background; /* that are no hotter than accesses that go anywhere; */
+	uint64_t cooler;     /* that are cooler than what fits */
+};
+
 struct report {
 	enum report_state state;
 	const char *mode;
@@ -86,6 +101,7 @@ struct report {
 	size_t n_moves;
 	const struct report_migrator *migrators;
 	size_t n_migrators;
+	struct report_policy policy;
 	bool kernel_promotes;
 	uint64_t kernel_promoted_pages;
 };
@@ -101,9 +117,10 @@ struct report {
  * stats.def}, promoted_pages, promoted_bytes, demoted_bytes, left_alone {reason: bytes}, moves[] {from, to, result,
  * pages}, migrators[] {nid, limit}, map {bytes, memory_max_bytes, sections, chunks, records, regions, owners,
  * evicted_regions, evicted_records}, processes[] {pid, name, regions, bytes (of the tables), hot_bytes,
- * evicted_regions; largest first, at most REPORT_OWNERS_MAX}, kernel
- * {promotes, promoted_pages}. Integers are written in full up to 2^63 - 1, where they stop; a reader that takes them
- * for doubles is exact up to 2^53, which is 8 PiB or 104 days of ns.
+ * evicted_regions; largest first, at most REPORT_OWNERS_MAX}, policy {name, capacity_bytes, hit_ratio {50, 100, 150:
+ * predicted with that percentage of it}, known {ratio, margin} or null, regions {waiting, uncertain, background,
+ * cooler}}, kernel {promotes, promoted_pages}. Integers are written in full up to 2^63 - 1, where they stop; a reader
+ * that takes them for doubles is exact up to 2^53, which is 8 PiB or 104 days of ns.
  */
 char *report_json(const struct report *report);
 

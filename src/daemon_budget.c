@@ -86,6 +86,15 @@ static void look_at_meter(struct daemon *daemon, unsigned int cpus, uint64_t sam
 	}
 }
 
+/* Beside pages: for policy region, regions that were found or decided about; for policy page, pages that became hot. */
+static uint64_t what_was_learned(const struct daemon *daemon, const struct hotness_usage *usage)
+{
+	if (daemon->current.promote_policy != POLICY_REGION)
+		return stats_sum(daemon->stats, STAT_BECAME_READY);
+	return usage->far_novel + stats_sum(daemon->stats, STAT_REGIONS_WHOLE) +
+	       stats_sum(daemon->stats, STAT_REGIONS_PAGES);
+}
+
 void daemon_keep_budget(struct daemon *daemon, uint64_t now_ns)
 {
 	uint64_t samples = stats_sum(daemon->stats, STAT_HWHINTS);
@@ -111,7 +120,7 @@ void daemon_keep_budget(struct daemon *daemon, uint64_t now_ns)
 		.throttled = stats_sum(daemon->stats, STAT_THROTTLED),
 		.own_cpu_ns = dataplane_sampling_cpu_ns(daemon->dataplane),
 		.evidence = stats_sum(daemon->stats, STAT_USEFUL),
-		.novel = usage.pages_seen + stats_sum(daemon->stats, STAT_BECAME_READY),
+		.novel = usage.pages_seen + what_was_learned(daemon, &usage),
 		.cpus = cpus,
 		.sample_ns = cost.sample_ns,
 		.sample_high_ns = cost.high_ns,

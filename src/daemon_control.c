@@ -10,6 +10,7 @@
 #include "config_value.h"
 #include "daemon.h"
 #include "dataplane.h"
+#include "decider.h"
 #include "log.h"
 #include "migrator.h"
 #include "owners.h"
@@ -132,6 +133,29 @@ static const char *limiting(const struct daemon *daemon, const struct dataplane_
 	return n ? migrators[0].limit : "";
 }
 
+static void look_at_policy(const struct daemon *daemon, struct report_policy *ret)
+{
+	struct decider_view view = { 0 };
+
+	ret->name = daemon->current.promote_policy == POLICY_REGION ? "region" : "page";
+	if (daemon->current.promote_policy != POLICY_REGION || !daemon->dataplane)
+		return;
+	dataplane_policy(daemon->dataplane, &view);
+	*ret = (struct report_policy){
+		.name = ret->name,
+		.fitted = view.known,
+		.capacity_bytes = view.capacity_bytes,
+		.hit_ratio = { view.hit_ratio[0], view.hit_ratio[1], view.hit_ratio[2] },
+		.has_known = view.unseen.known,
+		.known_ratio = view.unseen.seen,
+		.known_margin = view.unseen.margin,
+		.waiting = view.waiting,
+		.uncertain = view.by_reason[REGION_UNCERTAIN],
+		.background = view.by_reason[REGION_BACKGROUND],
+		.cooler = view.by_reason[REGION_COOLER],
+	};
+}
+
 void daemon_with_report(struct daemon *daemon, void (*fn)(void *ctx, const struct report *report), void *ctx)
 {
 	static struct topology_room rooms[NODE_MAX];
@@ -170,6 +194,7 @@ void daemon_with_report(struct daemon *daemon, void (*fn)(void *ctx, const struc
 		dataplane_outcomes(daemon->dataplane, add_move, &moves);
 	}
 	report.n_owner_list = owners.n;
+	look_at_policy(daemon, &report.policy);
 	report.n_moves = moves.n;
 	for (size_t i = 0; i < n_migrators; i++)
 		shown[i] = (struct report_migrator){ .nid = migrators[i].nid, .limit = migrators[i].limit };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What the report sees of the data plane. */
 #include "dataplane_internal.h"
+#include "decider.h"
 #include "hotness.h"
 #include "migrator.h"
 #include "mover.h"
@@ -22,6 +23,11 @@ void dataplane_usage(const struct dataplane *dp, struct hotness_usage *ret, size
 {
 	hotness_usage(dp->hotness, ret);
 	*ret_owners = owners_count(dp->owners);
+}
+
+void dataplane_policy(const struct dataplane *dp, struct decider_view *ret)
+{
+	decider_look(dp->decider, ret);
 }
 
 size_t dataplane_migrators(const struct dataplane *dp, struct dataplane_migrator *ret, size_t max)

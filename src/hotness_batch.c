@@ -132,12 +132,15 @@ static void add_one(_Atomic uint64_t *counter)
 	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + 1, memory_order_relaxed);
 }
 
+static bool by_region(const struct hotness *hotness)
+{
+	return atomic_load_explicit(&hotness->by_region, memory_order_relaxed);
+}
+
 /* What is decided about @region; nothing, where the policy is not one that decides regions. */
 static uint32_t decision_of(const struct hotness *hotness, const struct region *region)
 {
-	if (!atomic_load_explicit(&hotness->by_region, memory_order_relaxed))
-		return 0;
-	return atomic_load_explicit(&region->decision, memory_order_relaxed);
+	return by_region(hotness) ? atomic_load_explicit(&region->decision, memory_order_relaxed) : 0;
 }
 
 /* Its pages carry the heat one by one: the policy has found that each that is seen is worth its move. */
@@ -294,8 +297,9 @@ static enum hotness_result take(struct hotness *hotness, unsigned int shard_nr, 
 	first = region_see(&hotness->mem, region, probe->page);
 	if (first < 0)
 		return HOTNESS_NO_MEMORY;
-	/* Where all of it is to move anyway, one more page tells nothing. */
-	if (first && (decision & REGION_DECISION_KIND) != REGION_DECISION_WHOLE)
+	/* Where a policy decides regions: one that is to move anyway, or is near, tells nothing by one more page. */
+	if (first && (!by_region(hotness) ||
+		      (item->place.is_lower && (decision & REGION_DECISION_KIND) != REGION_DECISION_WHOLE)))
 		add_one(&shard->pages_seen);
 	if (wants_record(item)) {
 		add_one(&shard->far_samples);

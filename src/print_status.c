@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -196,6 +197,23 @@ static uint64_t sum_by_prefix(const struct screen *s, const char *prefix)
 	return sum;
 }
 
+/* What is not known yet, as far as policy region can tell. */
+static void put_known(struct screen *s)
+{
+	const json_t *policy = json_object_get(s->doc, "policy"), *known = json_object_get(policy, "known");
+	const json_t *regions = json_object_get(policy, "regions");
+	double percent = json_number_value(json_object_get(known, "ratio")) * 100;
+	double margin = json_number_value(json_object_get(known, "margin")) * 100;
+	char waiting[PRINT_SHORT_MAX], list[80] = "";
+
+	if (!json_is_object(known))
+		return;
+	if (number(regions, "waiting"))
+		snprintf(list, sizeof(list), "; %s of them wait", print_count(waiting, number(regions, "waiting")));
+	row(s, "Known", 1, "%.0f +- %.0f%% of far accesses fall on known regions%s", percent,
+	    margin < 1 ? 1 : ceil(margin), list);
+}
+
 static void put_found(struct screen *s)
 {
 	uint64_t total = counter(s, STAT_TOTAL), useful = counter(s, STAT_USEFUL), lost = counter(s, STAT_LOST),
@@ -209,6 +227,7 @@ static void put_found(struct screen *s)
 		    useful < total ? (unsigned int)((double)useful / (double)total * 100) : 100, print_count(b, lost),
 		    print_count(c, dropped));
 	row(s, "Hot pages", 1, "%s found on a slow tier", print_count(a, counter(s, STAT_CANDIDATES)));
+	put_known(s);
 }
 
 /* The largest first, at most REASONS_MAX of them, then how many are not named. */

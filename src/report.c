@@ -59,7 +59,7 @@ static json_t *text(const char *s)
 	json_t *json = json_string(s ? s : "");
 	char *plain;
 
-	if (json)
+	if (json || !s)
 		return json;
 	plain = strdup(s);
 	if (!plain)
@@ -247,6 +247,30 @@ static json_t *make_processes(const struct report *report, bool *ok)
 	return array;
 }
 
+static json_t *make_policy(const struct report_policy *policy, bool *ok)
+{
+	static const char *const part[] = { "50", "100", "150" };
+	json_t *object = json_object(), *ratios = json_object(), *known = NULL, *regions = json_object();
+
+	put(object, "name", text(policy->name), ok);
+	put(object, "capacity_bytes", unsigned_number((uint64_t)policy->capacity_bytes), ok);
+	for (int i = 0; i < 3; i++)
+		put(ratios, part[i], json_real(policy->hit_ratio[i]), ok);
+	put(object, "hit_ratio", ratios, ok);
+	if (policy->has_known) {
+		known = json_object();
+		put(known, "ratio", json_real(policy->known_ratio), ok);
+		put(known, "margin", json_real(policy->known_margin), ok);
+	}
+	put(object, "known", policy->has_known ? known : json_null(), ok);
+	put(regions, "waiting", unsigned_number(policy->waiting), ok);
+	put(regions, "uncertain", unsigned_number(policy->uncertain), ok);
+	put(regions, "background", unsigned_number(policy->background), ok);
+	put(regions, "cooler", unsigned_number(policy->cooler), ok);
+	put(object, "regions", regions, ok);
+	return object;
+}
+
 static json_t *make_kernel(const struct report *report, bool *ok)
 {
 	json_t *object = json_object();
@@ -285,6 +309,7 @@ char *report_json(const struct report *report)
 	put(doc, "migrators", make_migrators(report, &ok), &ok);
 	put(doc, "map", make_map(report, &ok), &ok);
 	put(doc, "processes", make_processes(report, &ok), &ok);
+	put(doc, "policy", make_policy(&report->policy, &ok), &ok);
 	put(doc, "kernel", make_kernel(report, &ok), &ok);
 	return dump(doc, ok);
 }

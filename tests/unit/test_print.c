@@ -199,8 +199,9 @@ static void screen_of_a_good_day(void)
 		"\"promoted_bytes\":1279365120,\"move_calls\":1234,\"move_ok\":312345,\"move_already\":7,"
 		"\"move_busy\":120,\"move_shared\":32,\"move_no_memory\":4,\"move_failed\":1},\"left_alone\":{},"
 		"\"map\":{\"bytes\":12345678,\"memory_max_bytes\":1073741824,\"regions\":345,\"records\":12345,"
-		"\"sections\":8,\"chunks\":1290,\"evicted_regions\":2,\"owners\":4},\"kernel\":{\"promotes\":false,"
-		"\"promoted_pages\":0}}",
+		"\"sections\":8,\"chunks\":1290,\"evicted_regions\":2,\"owners\":4},"
+		"\"policy\":{\"name\":\"region\",\"known\":{\"ratio\":0.9637,\"margin\":0.0121},"
+		"\"regions\":{\"waiting\":12}},\"kernel\":{\"promotes\":false,\"promoted_pages\":0}}",
 		"pghotd 0.1.0: promoting; up 2 hours, pid 812\n"
 		"Limited by  nothing: all that is hot is moved\n"
 		"\n"
@@ -209,6 +210,7 @@ static void screen_of_a_good_day(void)
 		"            slow node 2     [########.] 996 MiB of 256 GiB free\n"
 		"Samples     1,234,567, 98% of them evidence; 12 lost, 7 dropped\n"
 		"Hot pages   443,322 found on a slow tier\n"
+		"Known       96 +- 2% of far accesses fall on known regions; 12 of them wait\n"
 		"Moved up    312,345 pages (1.1 GiB) in 1,234 calls\n"
 		"Not moved   157 pages: 120 busy, 32 shared, 4 no memory, 1 other\n"
 		"Tables      11.7 MiB of 1.0 GiB; 345 regions, 12,345 pages, 4 processes\n"

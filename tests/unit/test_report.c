@@ -54,6 +54,17 @@ static const struct report_migrator migrators[] = { { 5, "nothing: all that is h
 static struct report make_report(const struct stats *stats)
 {
 	return (struct report){
+		.policy = { .name = "region",
+			    .fitted = true,
+			    .capacity_bytes = 16 * MIB,
+			    .hit_ratio = { 0.7, 0.9, 0.95 },
+			    .has_known = true,
+			    .known_ratio = 0.964,
+			    .known_margin = 0.012,
+			    .waiting = 12,
+			    .uncertain = 3,
+			    .background = 4,
+			    .cooler = 5 },
 		.state = STATE_PROMOTING,
 		.mode = "promote",
 		.limiting = "promote.rate_mib_per_sec",
@@ -123,7 +134,8 @@ static void document_is_what_users_were_promised(void)
 					    "sources",        "nodes",         "tiers",      "tiers_origin",
 					    "observe_only",   "advice",        "counters",   "promoted_pages",
 					    "promoted_bytes", "demoted_bytes", "left_alone", "moves",
-					    "migrators",      "map",           "processes",  "kernel" };
+					    "migrators",      "map",           "processes",  "policy",
+					    "kernel" };
 	struct stats *stats = stats_new();
 	struct stats_slot *slot = stats_slot_new(stats);
 	static const struct report_owner owners[] = {
@@ -146,6 +158,14 @@ static void document_is_what_users_were_promised(void)
 	CU_ASSERT_EQUAL(json_object_size(doc), sizeof(keys) / sizeof(keys[0]));
 	CU_ASSERT_EQUAL(number_at(doc, "schema"), REPORT_SCHEMA);
 	CU_ASSERT(text_is(doc, "mode", "promote"));
+	CU_ASSERT(text_is(doc, "policy.name", "region"));
+	CU_ASSERT_EQUAL(number_at(doc, "policy.capacity_bytes"), 16 * MIB);
+	CU_ASSERT_DOUBLE_EQUAL(json_real_value(at(doc, "policy.hit_ratio.50")), 0.7, 1e-12);
+	CU_ASSERT_DOUBLE_EQUAL(json_real_value(at(doc, "policy.hit_ratio.150")), 0.95, 1e-12);
+	CU_ASSERT_DOUBLE_EQUAL(json_real_value(at(doc, "policy.known.ratio")), 0.964, 1e-12);
+	CU_ASSERT_DOUBLE_EQUAL(json_real_value(at(doc, "policy.known.margin")), 0.012, 1e-12);
+	CU_ASSERT_EQUAL(number_at(doc, "policy.regions.waiting"), 12);
+	CU_ASSERT_EQUAL(number_at(doc, "policy.regions.background"), 4);
 	CU_ASSERT(text_is(doc, "state", "promoting"));
 	CU_ASSERT(text_is(doc, "limiting", "promote.rate_mib_per_sec"));
 	CU_ASSERT_EQUAL(number_at(doc, "uptime_ns"), 123456789012345);
