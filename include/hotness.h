@@ -195,9 +195,9 @@ bool hotness_find_region(const struct hotness *hotness, uint32_t pid, uint32_t o
 struct hotness_usage {
 	uint64_t bytes, memory_max_bytes;
 	uint64_t sections, chunks, records, regions;
-	uint64_t pages_seen;  /* for the first time, but for those of regions that move whole; only grows, as these two:
-			       */
-	uint64_t far_samples; /* samples of slow pages that have a target; */
+	/* These only grow. */
+	uint64_t pages_seen;  /* for the first time, but for those of regions that move whole */
+	uint64_t far_samples; /* of slow pages that have a target; */
 	uint64_t far_novel;   /* of these, those that fell on regions that were not known */
 };
 void hotness_usage(const struct hotness *hotness, struct hotness_usage *ret);

@@ -145,7 +145,7 @@ static void defaults_are_what_the_table_says(void)
 	CU_ASSERT_EQUAL(memcmp(&config, &other, sizeof(config)), 0); /* no byte left over */
 	CU_ASSERT_EQUAL(config.mode, MODE_OBSERVE);
 	CU_ASSERT_EQUAL(config.records, RECORDS_PRECISE);
-	CU_ASSERT_EQUAL(config.promote_policy, POLICY_PAGE);
+	CU_ASSERT_EQUAL(config.promote_policy, POLICY_REGION);
 	CU_ASSERT_EQUAL(config.promote_rate_mib_per_sec, 1024);
 	CU_ASSERT_EQUAL(config.promote_headroom_percent, 3.0);
 	CU_ASSERT_EQUAL(config.sources.n, 1);
