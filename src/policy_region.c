@@ -27,7 +27,9 @@
 #define PART_PAGES    6      /* distinct ones, before a part is looked for */
 #define PART_LOG_ODDS 6.0    /* e^6: one in 400 dense regions looks like a part by chance */
 #define PICKED_RATIO  8      /* samples to a page: then what was seen once is no part of the hot set */
-#define WARM          0.7071 /* half an octave below the threshold still goes where there is room */
+#define WARM          0.7071 /* half an octave below the threshold still goes where there is room, */
+#define PATIENCE      2.0 /* but at first it takes so much more than the threshold: what goes early can't be taken back */
+#define PATIENCE_SEC  30.0 /* until it was watched for long */
 
 /* Neighbours of one owner. */
 struct run {
@@ -409,7 +411,7 @@ void policy_region_decide(const struct policy_region *p, const struct policy_reg
 		ret->reason = REGION_BACKGROUND;
 		return;
 	}
-	if (heat.mean_rate * latency_weight(p, e) < p->heat.threshold * WARM) {
+	if (heat.mean_rate * latency_weight(p, e) < p->heat.threshold * (WARM + PATIENCE * exp(-sec / PATIENCE_SEC))) {
 		ret->reason = REGION_COOLER;
 		return;
 	}
