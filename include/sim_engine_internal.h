@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* sim_engine_internal: what the parts of the engine share: sim_engine.c turns the clock, sim_engine_parts.c makes and
- * takes away what the daemon's threads would have, sim_engine_watch.c measures. */
+ * takes away what the daemon's threads would have, sim_engine_watch.c measures, sim_engine_regions.c what was decided.
+ */
 #pragma once
 
 #include "clock.h"
@@ -16,7 +17,9 @@
 #define SIM_MIGRATORS_MAX 32
 
 struct collector;
+struct decider;
 struct hotness;
+struct hotness_view;
 struct owners;
 struct sample_queue;
 struct stats;
@@ -40,6 +43,7 @@ struct sim_engine {
 	struct hotness *hotness;
 	struct sample_queue *queue;
 	struct collector *collector;
+	struct decider *decider;
 	struct migrator *migrators[SIM_MIGRATORS_MAX];
 	size_t n_migrators;
 
@@ -51,8 +55,10 @@ struct sim_engine {
 	int failed; /* -errno of a step: there is no way to say so in the middle of a move */
 
 	/* What is measured. */
-	uint16_t *counts;     /* samples of each page, saturated */
-	uint64_t cpu_mark_ns; /* when the daemon's code was entered */
+	uint32_t *seen_decision;    /* of each region, at the last look */
+	struct hotness_view *views; /* room for as many regions as the scenario has */
+	uint16_t *counts;           /* samples of each page, saturated */
+	uint64_t cpu_mark_ns;       /* when the daemon's code was entered */
 	uint64_t daemon_ns;
 	double made, made_base;     /* accesses, and had nothing been moved */
 	double speed;               /* accesses in a second, of the last step */
@@ -77,5 +83,7 @@ void sim_engine_leave(struct sim_engine *e);
 void sim_watch_step(struct sim_engine *e, uint64_t from_ns, uint64_t to_ns);
 /* The sample of @page was collected: what does the policy make of it? */
 void sim_watch_sample(struct sim_engine *e, uint64_t page);
+/* What is decided about regions, each second; without policy "region": nothing. */
+void sim_watch_regions(struct sim_engine *e);
 /* All is over: the rest of the result. 0 or -ENOMEM. */
 int sim_watch_end(struct sim_engine *e);

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "collector.h"
+#include "decider.h"
 #include "hotness.h"
+#include "hotness_regions.h"
 #include "migrator.h"
 #include "owners.h"
 #include "rcu.h"
@@ -37,7 +39,12 @@ static int make_hotness(struct sim_engine *e, const struct topology *topology)
 	if (!e->owners)
 		return -ENOMEM;
 	e->hotness = hotness_new(&options, e->owners);
-	return e->hotness ? 0 : -errno;
+	if (!e->hotness)
+		return -errno;
+	e->decider = decider_new(e->hotness);
+	e->seen_decision = calloc(e->place.regions, sizeof(*e->seen_decision));
+	e->views = calloc(e->place.regions, sizeof(*e->views));
+	return e->decider && e->seen_decision && e->views ? 0 : -ENOMEM;
 }
 
 static int make_collector(struct sim_engine *e)
@@ -70,6 +77,7 @@ static int add_migrator(struct sim_engine *e, int nid, unsigned int part, unsign
 		.mover_ctx = &e->kernel,
 		.clock = &e->clock,
 		.stats = e->stats_slot,
+		.decider = e->decider,
 	};
 
 	if (e->n_migrators == SIM_MIGRATORS_MAX)
@@ -153,6 +161,7 @@ void sim_engine_done(struct sim_engine *e)
 		migrator_free(e->migrators[i]);
 	collector_free(e->collector);
 	sample_queue_free(e->queue);
+	decider_free(e->decider);
 	hotness_free(e->hotness);
 	owners_free(e->owners);
 	topology_store_free(e->topology);
@@ -160,5 +169,7 @@ void sim_engine_done(struct sim_engine *e)
 	sim_machine_free(&e->machine);
 	sim_place_free(&e->place);
 	free(e->counts);
+	free(e->seen_decision);
+	free(e->views);
 	rcu_thread_stop();
 }

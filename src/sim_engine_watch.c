@@ -116,6 +116,8 @@ void sim_watch_step(struct sim_engine *e, uint64_t from_ns, uint64_t to_ns)
 	note_times(e, &sum, to);
 	if (to_ns < e->point_ns)
 		return;
+	sim_watch_regions(e);
+	sum = sum_areas(e);
 	add_point(e, &sum, to);
 	e->point_ns += NSEC_PER_SEC;
 }
@@ -125,7 +127,7 @@ void sim_watch_sample(struct sim_engine *e, uint64_t page)
 	enum record_layout layout = hotness_layout(e->hotness);
 	struct hotness_candidate candidate;
 
-	if (e->place.near[e->place.node[0][page]])
+	if (e->place.near[e->place.node[0][page]] || e->scenario->config.promote_policy != POLICY_PAGE)
 		return;
 	rcu_enter();
 	if (hotness_find_record(e->hotness, sim_place_phys(&e->place, page) >> PAGE_SHIFT, &candidate) &&
