@@ -73,12 +73,12 @@ static void speed_follows_the_pages(void)
 	struct sim_result r;
 	double at_once;
 
-	run(SMALL "sampler = { per_sec = 100000; }; kernel = { move_us = 0; };", &r);
+	run(SMALL "sampler = { per_sec = 20000; }; kernel = { move_us = 0; };", &r);
 	at_once = r.speedup;
 	CU_ASSERT(r.coverage > 0.999);
 	CU_ASSERT(r.speedup > 3.8 && r.speedup < 4.0);
 	sim_result_free(&r);
-	run(SMALL "sampler = { per_sec = 100000; };", &r);
+	run(SMALL "sampler = { per_sec = 20000; };", &r);
 	CU_ASSERT(r.speedup > 3 && r.speedup < at_once);
 	sim_result_free(&r);
 	run(SMALL "sampler = { per_sec = 0.001; };", &r);
@@ -91,14 +91,14 @@ static void moving_takes_time(void)
 {
 	struct sim_result r;
 
-	run("seconds = 4; nodes = ( { mib = 2048; cpus = 4; }, { mib = 2048; tier = 1; } );"
-	    "memory = ( { name = \"heap\"; mib = 1536; node = 1; } );" SIM_RIG_CONFIG
-	    "accesses = ( { memory = \"heap\"; hot = true; } ); sampler = { per_sec = 1e6; };",
+	run("seconds = 2; nodes = ( { mib = 2048; cpus = 4; }, { mib = 2048; tier = 1; } );"
+	    "memory = ( { name = \"heap\"; mib = 1024; node = 1; } );" SIM_RIG_CONFIG
+	    "accesses = ( { memory = \"heap\"; hot = true; } ); sampler = { per_sec = 4e5; };",
 	    &r);
 	CU_ASSERT(r.coverage < 0.99);
 	CU_ASSERT(r.decided > r.coverage);
-	CU_ASSERT(r.moved_bytes <= 4 * (1000000 / 12) * 4096ULL);
-	CU_ASSERT(r.moved_bytes > 3 * (1000000 / 12) * 4096ULL);
+	CU_ASSERT(r.moved_bytes <= 2 * (1000000 / 12) * 4096ULL);
+	CU_ASSERT(r.moved_bytes > 1.7 * (1000000 / 12) * 4096ULL);
 	sim_result_free(&r);
 }
 
@@ -134,7 +134,7 @@ static void nothing_moves_in_mode_observe(void)
 	struct sim_result r;
 
 	run(SIM_RIG_MACHINE SIM_RIG_HEAP SIM_RIG_HOT
-	    "config = { mode = \"observe\"; promote = { freq_threshold = 1; }; };"
+	    "config = { mode = \"observe\"; promote = { policy = \"page\"; freq_threshold = 1; }; };"
 	    "sampler = { per_sec = 1000; };",
 	    &r);
 	CU_ASSERT_EQUAL(r.moved_bytes, 0);
