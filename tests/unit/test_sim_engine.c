@@ -144,6 +144,29 @@ static void nothing_moves_in_mode_observe(void)
 	sim_result_free(&r);
 }
 
+/* Regions are decided whole before most of their pages were seen, and then they move: on both slow nodes. */
+static void regions_of_two_slow_nodes(void)
+{
+	struct sim_result r;
+	double first = -1;
+
+	run("seconds = 40; nodes = ( { mib = 256; cpus = 4; }, { mib = 512; tier = 1; }, { mib = 512; tier = 1; } );"
+	    "memory = ( { name = \"heap\"; mib = 256; node = 1; interleave_node = 2; } );" SIM_RIG_HOT
+	    "config = { promote = { policy = \"region\"; freq_threshold = 1; }; }; sampler = { per_sec = 200; };",
+	    &r);
+	/* 8000 samples name no more than 62% of the 8192 pages. */
+	CU_ASSERT(r.coverage > 0.98);
+	CU_ASSERT(r.over_promotion < 0.02);
+	for (size_t i = 0; i < r.n_series; i++) {
+		CU_ASSERT(r.series[i].decided >= r.series[i].coverage);
+		if (first < 0 && r.series[i].decided > 0.5)
+			first = r.series[i].t;
+	}
+	/* By then 36% could have been seen. */
+	CU_ASSERT(first > 0 && first < 18);
+	sim_result_free(&r);
+}
+
 static void the_fast_node_is_not_overfilled(void)
 {
 	struct sim_result r;
@@ -204,5 +227,5 @@ static void results_are_written(void)
 
 TEST_MAIN(sim_engine, TEST(the_published_rule_finds_what_samples_name), TEST(the_same_seed_gives_the_same_result),
 	  TEST(speed_follows_the_pages), TEST(moving_takes_time), TEST(samples_by_period), TEST(flaws_of_the_sampler),
-	  TEST(nothing_moves_in_mode_observe), TEST(the_fast_node_is_not_overfilled), TEST(it_can_be_stopped),
-	  TEST(results_are_written))
+	  TEST(nothing_moves_in_mode_observe), TEST(regions_of_two_slow_nodes), TEST(the_fast_node_is_not_overfilled),
+	  TEST(it_can_be_stopped), TEST(results_are_written))
