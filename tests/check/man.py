@@ -39,9 +39,40 @@ def self_test(checks):
     checks.check("self-test: page", [] if found == {"config", "a", "has-tiers"} else [str(found)])
 
 
+def keys_of_table(source):
+    """Names and defaults of a scenario's keys, section by section as the table has them."""
+    rows = re.findall(r"^\t(NUMBER|WHOLE|BOOL|TEXT|CHOICE)\((\w+), (\w+)(?:, (.*))?\),$", source, re.M)
+    found = []
+    for kind, _, name, rest in rows:
+        values = [value.strip() for value in (rest or "").split(",")]
+        value = {"NUMBER": 2, "WHOLE": 2, "BOOL": 0}.get(kind)
+        found.append((name, values[value] if value is not None else None))
+    return found
+
+
+def keys_of_page(page):
+    return [(name, value.replace("\\-", "-")) for name, value in re.findall(r"^\.It Ic (\w+) No = (\S+)$", page, re.M)]
+
+
+def scenario_keys(checks):
+    table = keys_of_table(cases.read("src/sim_keys.c"))
+    page = keys_of_page(cases.read("man/pghot-scenario.5"))
+    told = {}
+    for name, value in page:
+        told.setdefault(name, set()).add(value)
+    faults = [f"{name} is not in the page" for name, _ in table if name not in told]
+    faults += [f"{name}: the page doesn't have its default, {value}" for name, value in table
+               if name in told and value is not None and value not in told[name]]
+    known = {name for name, _ in table} | {"nodes", "memory", "accesses", "sampler", "kernel", "config"}
+    faults += [f"{name} is in the page, and no key" for name in told if name not in known]
+    checks.check("scenario: the table of keys is read", [] if len(table) > 40 else [f"only {len(table)} were found"])
+    checks.check("scenario: keys and defaults are those of the page", faults)
+
+
 def main():
     checks = cases.Cases("man")
     self_test(checks)
+    scenario_keys(checks)
     for program in sys.argv[1:]:
         name = os.path.basename(program)
         page = cases.read(PAGES[name])
