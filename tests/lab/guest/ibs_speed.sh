@@ -9,6 +9,8 @@
 # alike, and the ratio of their speeds over the same second stays. What is judged is the median of many such seconds:
 # one in which the host took the CPU away for long tells little.
 
+SPEED_LINES=0
+
 # start_reader NAME NODE HOTSET-ARGUMENTS...: returns when its memory is filled; then it waits, so that the next one
 # fills as fast. Its pid is in READER_NAME.
 start_reader()
@@ -40,50 +42,37 @@ run_reader()
 	kill -CONT "$(reader_pid "$1")"
 }
 
-speed_lines()
+# speeds_are_new A B: both have answered since; then SPEEDS is "busy reads_a us_a reads_b us_b". busy is what the
+# emulator worked for the readers' CPU, in which no other work of the host counts. One process for all of it, since each
+# takes the emulated machine's time.
+speeds_are_new()
 {
-	grep -c '^speed' "/tmp/reader-$1.txt"
+	SPEEDS=$(awk -v want="$((SPEED_LINES + 2))" '
+		{ for (i = 1; i <= NF; i++) { split($i, word, "="); value[word[1]] = word[2] } }
+		FILENAME ~ /stats$/ { if (value["cpu"] == 0) busy = value["busy_kcycles"]; next }
+		/^speed/ { lines++; last[FILENAME] = value["accesses"] " " value["cpu_us"] }
+		END { if (lines >= want) print busy, last[ARGV[2]], last[ARGV[3]] }' \
+		"$IBS_DEBUG/stats" "/tmp/reader-$1.txt" "/tmp/reader-$2.txt")
+	[ -n "$SPEEDS" ]
 }
 
-newer_speed()
-{
-	[ "$(speed_lines "$1")" -gt "$2" ]
-}
-
-# speed_now NAME...: "reads cpu_us" of each one after the other into SPEEDS.
+# speed_now A B: into SPEEDS. Always the same two of a test, each is asked as often as the other.
 speed_now()
 {
-	SPEEDS='' speed_counts=''
-	for speed_name in "$@"; do
-		speed_counts="$speed_counts $(speed_lines "$speed_name")"
-		kill -USR2 "$(reader_pid "$speed_name")"
-	done
-	for speed_name in "$@"; do
-		speed_count=${speed_counts# }
-		speed_count=${speed_count%% *}
-		speed_counts=${speed_counts# "$speed_count"}
-		wait_for 20 newer_speed "$speed_name" "$speed_count" || give_up "the reader $speed_name answers" "no report"
-	done
-	for speed_name in "$@"; do
-		speed_line=$(grep '^speed' "/tmp/reader-$speed_name.txt" | tail -n 1)
-		SPEEDS="$SPEEDS $(ibs_value "$speed_line" accesses) $(ibs_value "$speed_line" cpu_us)"
-	done
-}
-
-# busy: what the emulator worked for the readers' CPU, in which no other work of the host counts.
-busy()
-{
-	ibs_value "$(grep '^cpu=0 ' "$IBS_DEBUG/stats")" busy_kcycles
+	kill -USR2 "$(reader_pid "$1")" "$(reader_pid "$2")"
+	usleep 20000
+	wait_for 20 speeds_are_new "$1" "$2" || give_up "the readers answer" "no report"
+	SPEED_LINES=$((SPEED_LINES + 2))
 }
 
 # turn KIND A B: one second of both readers, a line "KIND reads_a us_a reads_b us_b busy" in turns.txt.
 turn()
 {
 	speed_now "$2" "$3"
-	turn_begin="$(busy)$SPEEDS"
+	turn_begin=$SPEEDS
 	sleep 1
 	speed_now "$2" "$3"
-	echo "$1 $turn_begin $(busy)$SPEEDS" |
+	echo "$1 $turn_begin $SPEEDS" |
 		awk '{ print $1, $8 - $3, $9 - $4, $10 - $5, $11 - $6, $7 - $2 }' >> "$OUT/turns.txt"
 }
 

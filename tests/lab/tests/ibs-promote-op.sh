@@ -1,7 +1,7 @@
 # the hot pages come near by samples of ibs_op alone
 # SPDX-License-Identifier: GPL-2.0-or-later
 # machine: two-tier
-# timeout: 400
+# timeout: 600
 # ibs: ibs_op,ops_per_miss=40
 # needs: hotset pghotd pghotctl
 # shellcheck shell=dash disable=SC1091,SC2154
