@@ -56,12 +56,13 @@ class Screen:
                     "all of it is slow memory")
             elif words["phase"] == "end":
                 self.end_ms = int(words["ms"])
+                self.now["mib"], self.now["samples"] = int(words["promoted"]) * PAGE_MIB, int(words["samples"])
             else:
                 hot, hot_all, cold, cold_all = (int(n) for key in ("hot", "cold") for n in words[key].split("/"))
                 self.now = {"hot": hot / hot_all, "cold": cold / cold_all, "mib": int(words["promoted"]) * PAGE_MIB,
                             "samples": int(words["samples"]), "sec": int(words["sec"])}
                 self.show(words["phase"], int(words["accesses"]), seconds)
-        except (KeyError, ValueError, ZeroDivisionError):
+        except (KeyError, TypeError, ValueError, ZeroDivisionError):
             return
 
     def show(self, phase, reads, seconds):
@@ -80,14 +81,14 @@ class Screen:
         self.last = (reads, seconds, phase)
         full = int(self.now["hot"] * BAR + 0.5)
         self.draw(f"{self.now['sec']:3d} s  near [{'#' * full}{'.' * (BAR - full)}] {self.now['hot'] * 100:3.0f} %  "
-                  f"{self.now['samples']:6d} samples  {self.now['mib']:4.1f} MiB moved  "
-                  + (f"{speed / 1e6:4.2f} M reads/s" if speed else ""))
+                  f"{self.now['samples']:6d} samples  {self.now['mib']:4.1f} MiB moved"
+                  + (f"  {speed / 1e6:4.2f} M reads/s" if speed else ""))
 
     def sum_up(self):
         if not self.now:
             return
         say(f"hot pages near {self.now['hot'] * 100:.1f} %, cold pages near {self.now['cold'] * 100:.1f} %, "
-            f"{self.now['mib']:.1f} MiB promoted"
+            f"{self.now['mib']:.1f} MiB promoted by {self.now['samples']} samples"
             + (f", 95 % after {self.end_ms / 1000:.0f} s of guest time" if self.end_ms else ""))
         if self.source != "ibs":
             say("the reads a second say nothing of memory: in this machine near and far are alike")

@@ -15,24 +15,28 @@ else
 	source=hint_faults total_mib=128 hot_mib=32 pause_ms=1000 limit_ms=45000
 fi
 
+status_number()
+{
+	grep -o "\"$1\": *[0-9]*" "$OUT/status.json" | head -n 1 | tr -cd 0-9
+}
+
+look()
+{
+	status_answers
+	promoted=$(status_number promoted_pages)
+	samples=$(status_number total)
+}
+
 # The host draws what comes in as KEY=VALUE words, and works out how fast the program was; see labdemo.py.
 show()
 {
 	# Whatever a look costs is the program's loss here. So there is none where only its speed is of interest.
-	if [ "$1" = run ]; then
-		status_answers
-		promoted=$(status_number promoted_pages)
-		samples=$(status_number total)
-	fi
-	place || give_up "the program answers" "no report within 10 s"
+	[ "$1" = run ] && look
+	# On a host that is busy it may not answer in time; then the next line has it.
+	place || return 0
 	live "phase=$1 sec=$((($(now_ms) - begin) / 1000)) hot=$HOT_NEAR/$HOT_TOTAL" \
 		"cold=$COLD_NEAR/$COLD_TOTAL promoted=$promoted samples=$samples" \
 		"accesses=$(ibs_value "$(grep '^final' /tmp/hotset.txt | tail -n 1)" accesses)"
-}
-
-status_number()
-{
-	grep -o "\"$1\": *[0-9]*" "$OUT/status.json" | head -n 1 | tr -cd 0-9
 }
 
 pause()
@@ -73,7 +77,9 @@ for _ in 1 2 3 4 5; do
 	pause
 	show after
 done
-live "phase=end ms=${done_ms:-0}"
+look
+place
+live "phase=end ms=${done_ms:-0} promoted=$promoted samples=$samples"
 check "at least 95 % of the hot pages are near" $((HOT_NEAR * 100)) -ge $((HOT_TOTAL * 95))
 check "at most 5 % of the cold pages are near" $((COLD_NEAR * 100)) -le $((COLD_TOTAL * 5))
 stop_pghotd
