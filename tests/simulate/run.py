@@ -79,10 +79,13 @@ def judge(simulator, checks, scenario, seed):
 def main():
     parser = argparse.ArgumentParser(description="Runs scenarios and holds the results against their bars.")
     parser.add_argument("program")
-    parser.add_argument("scenarios", nargs="*", choices=[[], *bars.BARS], metavar="SCENARIO")
+    parser.add_argument("scenarios", nargs="*", metavar="SCENARIO")
     parser.add_argument("--long", action="store_true", help="three seeds")
     parser.add_argument("--seeds", help="these, by commas")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
+    for scenario in options.scenarios:
+        if scenario not in bars.BARS:
+            parser.error(f"there is no scenario {scenario}")
     seeds = [int(seed) for seed in options.seeds.split(",")] if options.seeds else [1, 2, 3] if options.long else [1]
     checks, simulator = cases.Cases("simulate"), Simulator(options.program)
     for scenario in options.scenarios or bars.BARS:
