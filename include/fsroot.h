@@ -32,6 +32,16 @@ int fsroot_read(const struct fsroot *root, char *buf, size_t size, const char *f
 int fsroot_read_alloc(const struct fsroot *root, char **ret, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* Open a file for reading piece by piece, for what may be large. A descriptor, or -errno. */
+int fsroot_open_file(const struct fsroot *root, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/*
+ * Value of the extended attribute @name of a file or folder into @buf, not terminated. Length or -errno: -ENODATA when
+ * it has none of that name, -ERANGE when it is longer than @size, -ENOTSUP.
+ */
+int fsroot_getxattr(const struct fsroot *root, char *buf, size_t size, const char *name, const char *fmt, ...)
+	__attribute__((format(printf, 5, 6)));
+
 /* Read one number in base 10 (or 16 with @base 16, with or without 0x). -EINVAL when it is none, -ERANGE beyond 64
  * bits. */
 int fsroot_read_u64(const struct fsroot *root, uint64_t *ret, int base, const char *fmt, ...)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "cleanup.h"
@@ -120,6 +121,32 @@ int fsroot_read(const struct fsroot *root, char *buf, size_t size, const char *f
 	r = read_text(root, buf, size, fmt, ap);
 	va_end(ap);
 	return r;
+}
+
+int fsroot_open_file(const struct fsroot *root, const char *fmt, ...)
+{
+	va_list ap;
+	int fd;
+
+	va_start(ap, fmt);
+	fd = open_at(root, O_RDONLY, fmt, ap);
+	va_end(ap);
+	return fd;
+}
+
+int fsroot_getxattr(const struct fsroot *root, char *buf, size_t size, const char *name, const char *fmt, ...)
+{
+	_cleanup_close_ int fd = -1;
+	va_list ap;
+	ssize_t n;
+
+	va_start(ap, fmt);
+	fd = open_at(root, O_RDONLY | O_NONBLOCK, fmt, ap);
+	va_end(ap);
+	if (fd < 0)
+		return fd;
+	n = fgetxattr(fd, name, buf, size);
+	return n < 0 ? -errno : (int)n;
 }
 
 int fsroot_read_alloc(const struct fsroot *root, char **ret, const char *fmt, ...)
