@@ -12,10 +12,12 @@
 #include <stdint.h>
 
 #include "fsroot.h"
+#include "rules.h"
 
 #define CONFIG_LIST_MAX  16
 #define CONFIG_ITEM_MAX  64
 #define CONFIG_ERROR_MAX 512
+#define CONFIG_TEXT_MAX  12288 /* any option as text: config_get_text() */
 
 struct config_list {
 	int n;
@@ -29,6 +31,7 @@ struct config {
 #define OPTION_ENUM(id, key, choices, def, change, line)         int id;
 #define OPTION_TEXT(id, key, size, def, change, line)            char id[size];
 #define OPTION_LIST(id, key, def, change, line)                  struct config_list id;
+#define OPTION_RULES(id, key, change, line)                      struct rules id;
 #include "options.def"
 #include "options_undef.h"
 };
@@ -44,7 +47,8 @@ enum option_type {
 	OPTION_TYPE_BOOL,
 	OPTION_TYPE_ENUM,
 	OPTION_TYPE_TEXT,
-	OPTION_TYPE_LIST
+	OPTION_TYPE_LIST,
+	OPTION_TYPE_RULES
 };
 enum option_change { OPTION_LIVE, OPTION_RESTART };
 

@@ -82,8 +82,19 @@ struct dataplane_migrator {
 /* The migrators, up to @max; returns how many. */
 size_t dataplane_migrators(const struct dataplane *dp, struct dataplane_migrator *ret, size_t max);
 
-void dataplane_outcomes(const struct dataplane *dp,
-			void (*fn)(void *ctx, int from_nid, int to_nid, const char *result, uint64_t pages), void *ctx);
+struct dataplane_outcome {
+	int from_nid, to_nid;
+	bool huge;
+	const char *result;
+	uint64_t pages; /* base pages */
+};
+
+void dataplane_outcomes(const struct dataplane *dp, void (*fn)(void *ctx, const struct dataplane_outcome *outcome),
+			void *ctx);
+
+/* Hot memory that was left alone lately, about, by reason: one call of @fn for each reason that there is. */
+void dataplane_left_alone(const struct dataplane *dp, void (*fn)(void *ctx, const char *reason, uint64_t bytes),
+			  void *ctx);
 
 /* Call @fn for each known process, inside a read section: it must not block. */
 void dataplane_owners(const struct dataplane *dp, int (*fn)(void *ctx, struct owner *owner), void *ctx);

@@ -45,6 +45,10 @@ struct dataplane {
 	struct dataplane_params params;
 	struct owners *owners;
 	struct hotness *hotness;
+	struct manage *manage;
+	struct worker manager; /* looks at processes */
+	struct waker *manager_waker;
+	uint64_t manager_beats;
 	struct decider *decider;
 	struct read_thread *readers;
 	size_t n_readers;

@@ -6,9 +6,10 @@
  * Budget and room of a target are shared out beforehand: each migrator that may promote to it has an equal part of its
  * rate and of its room, so that together they keep to both without a word between them.
  *
- * A page that the kernel found busy is put back as ready, and tried again for as long as its last access is less than a
- * window ago. What failed in another way has lost its record and must become hot again: trying it each pass would
- * cost a call each time for what mostly can't move at all.
+ * A page that the kernel found busy, pinned or shared is put back as ready, and tried again a few times with growing
+ * pauses (mover_rest.h) for as long as its last access is less than a window ago. A process that may not use a target
+ * (its cpuset) rests from that target, and a target without memory rests as a whole; their pages keep their place. What
+ * failed in another way has lost its record and must become hot again.
  */
 #pragma once
 
@@ -23,6 +24,8 @@ struct clock;
 struct config;
 struct decider;
 struct hotness;
+struct manage;
+struct manage_left;
 struct migrator;
 struct mover_ops;
 struct mover_outcomes;
@@ -35,6 +38,7 @@ struct migrator_params {
 	unsigned int part, parts;
 	struct hotness *hotness;
 	struct owners *owners;
+	struct manage *manage; /* NULL: all memory of all processes may move */
 	const struct topology_store *topology;
 	struct fsroot root; /* for free memory; borrowed descriptor */
 	const struct mover_ops *mover_ops;
@@ -54,8 +58,11 @@ enum migrator_limit {
 	LIMIT_NO_ROOM,
 	LIMIT_NO_TARGET,
 	LIMIT_GUESSED_TIERS,
-	LIMIT_REFUSED, /* the kernel moved none of them */
-	LIMIT_SPEED,   /* the pass was over before all was moved */
+	LIMIT_RULE_RATE,
+	LIMIT_WAITING,    /* not looked at yet */
+	LIMIT_LEFT_ALONE, /* all that is hot */
+	LIMIT_REFUSED,    /* the kernel moved none of them */
+	LIMIT_SPEED,      /* the pass was over before all was moved */
 	LIMIT_MAX,
 };
 
@@ -89,6 +96,8 @@ int64_t migrator_pause_ms(const struct config *config, const struct migrator_pas
 enum migrator_limit migrator_last_limit(const struct migrator *migrator);
 /* Since when it is inside a move call, CLOCK_MONOTONIC ns; 0 when it is not. Any thread. */
 uint64_t migrator_in_call_since_ns(const struct migrator *migrator);
+/* What was left alone, of any thread. */
+const struct manage_left *migrator_left(const struct migrator *migrator);
 const struct mover_outcomes *migrator_outcomes(const struct migrator *migrator);
 int migrator_nid(const struct migrator *migrator);
 struct decider *migrator_decider(struct migrator *migrator);

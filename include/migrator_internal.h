@@ -8,11 +8,14 @@
 #include <stdint.h>
 
 #include "hotness.h"
+#include "manage_left.h"
 #include "migrator.h"
 #include "mover.h"
+#include "mover_rest.h"
 #include "nodeset.h"
 #include "plan.h"
 #include "policy.h"
+#include "rules.h"
 #include "tokens.h"
 #include "topology.h"
 
@@ -26,14 +29,19 @@ struct migrator_target {
 	struct policy_target now; /* free_bytes: less what is planned */
 	uint64_t room_bytes;      /* what may be planned still */
 	bool closed;              /* the kernel found no memory there */
+
+	uint64_t rests_until_ns; /* after that */
 };
 
 struct migrator {
 	struct migrator_params params;
 	struct mover_outcomes *outcomes;
 	struct plan *plan;
-	struct migrator_target *targets; /* by nid */
-	struct topology_room *rooms;     /* by nid */
+	struct mover_rest *rest;
+	struct manage_left *left;
+	struct tokens rule_tokens[RULES_MAX]; /* of rules that have a rate; burst_bytes 0: not started */
+	struct migrator_target *targets;      /* by nid */
+	struct topology_room *rooms;          /* by nid */
 	enum record_layout layout;
 	uint64_t surveyed_ns; /* what was touched before has been counted as a candidate */
 	struct decider *decider;
@@ -47,8 +55,18 @@ struct migrator {
 /* What was granted to the candidate that decide() said yes to, until taken() is called for it. */
 struct migrator_grant {
 	struct migrator_target *target; /* NULL: none */
+	struct tokens *rule;            /* of its rule; NULL: none */
 	int nid;
 	uint64_t bytes;
+};
+
+/* Whose page is to go somewhere. */
+struct migrator_who {
+	uint32_t owner_slot;
+	uint64_t start_ticks;
+	uint64_t now_ns;
+	int rule_nid; /* the target of its rule; -1: none */
+	bool rests;   /* out: set when a node has room, but is closed to this process for now */
 };
 
 /* One pass on its way. */
@@ -68,7 +86,8 @@ struct migrator_pass_state {
 	struct migrator_grant grant;
 
 	/* What was met. */
-	bool hot, below, refused, no_tokens, no_room, no_target, plan_full, out_of_time;
+	bool hot, below, refused, no_tokens, no_rule_tokens, no_room, no_target, plan_full, out_of_time;
+	bool left, waits; /* hot memory that may not move; that may move once it is known */
 	uint64_t moved_bytes, moved_pages;
 };
 
@@ -85,13 +104,16 @@ void migrator_scan(struct migrator_pass_state *p);
 uint64_t migrator_sharers(const struct migrator_pass_state *p, int target_nid);
 
 /*
- * The node that a page should go to, which @nid says (-1: nothing does): the configured one, else that, else the
- * nearest. -1: the configured one can't be.
+ * The node that a page should go to, which @nid says (-1: nothing does): that of its rule (@rule_nid, -1: none), else
+ * the configured one, else @nid, else the nearest. -1: the one of the rule or the configuration can't be.
  */
-int migrator_wanted_nid(const struct migrator_pass_state *p, int nid);
+int migrator_wanted_nid(const struct migrator_pass_state *p, int rule_nid, int nid);
 
-/* @wanted if @bytes fit there, or else the first that they fit on; -1: none. A configured target has no stand-in. */
-int migrator_nid_with_room(const struct migrator_pass_state *p, int wanted, uint64_t bytes);
+/*
+ * @wanted if @bytes of @who (NULL: anybody) fit there, or else the first that they fit on; -1: none. The target of a
+ * rule or the configuration has no stand-in.
+ */
+int migrator_nid_with_room(const struct migrator_pass_state *p, struct migrator_who *who, int wanted, uint64_t bytes);
 
 /* true while some target could take a page of some size. */
 bool migrator_anything_goes(const struct migrator_pass_state *p, uint64_t now_ns);
@@ -102,3 +124,25 @@ void migrator_what_is_missing(struct migrator_pass_state *p);
 /* In migrator_regions.c: let the policy look, if it is time; and plan what it has decided. As migrator_scan(). */
 void migrator_decide(struct migrator_pass_state *p);
 void migrator_regions(struct migrator_pass_state *p);
+
+/* migrator_manage.c */
+
+enum migrator_manage { MIGRATOR_MAY_MOVE, MIGRATOR_WAITS, MIGRATOR_LEAVES };
+
+/* At the start of a pass: the rates of the rules. */
+void migrator_manage_start(struct migrator_pass_state *p);
+
+/*
+ * May @c move? MIGRATOR_WAITS: not now, MIGRATOR_LEAVES: no. What is left is counted, @p->left and the like are set,
+ * and @ret is filled (not when the owner is gone). Inside a read section.
+ */
+enum migrator_manage migrator_manage_ask(struct migrator_pass_state *p, const struct hotness_candidate *c,
+					 uint64_t now_ns, struct manage_answer *ret);
+
+/* Once more right before the call, outside a read section. */
+bool migrator_manage_again(struct migrator_pass_state *p, const struct hotness_candidate *c, struct manage_answer *ret);
+
+/* @c was left alone for @reason. */
+void migrator_manage_left(struct migrator_pass_state *p, const struct hotness_candidate *c, enum manage_reason reason);
+
+struct tokens *migrator_manage_tokens(const struct migrator_pass_state *p, int rule);

@@ -32,6 +32,8 @@ struct mover_ops {
 	const char *name;
 	/* As move_pages(2) with MPOL_MF_MOVE and @nodes all @nid; returns its value, or -errno. */
 	long (*move)(void *ctx, uint32_t pid, size_t n, void **addrs, int nid, int *status);
+	/* The same with MPOL_MF_MOVE_ALL: pages that other processes map too. */
+	long (*move_all)(void *ctx, uint32_t pid, size_t n, void **addrs, int nid, int *status);
 	/* As move_pages(2) without nodes: where are they? */
 	long (*query)(void *ctx, uint32_t pid, size_t n, void **addrs, int *status);
 };
@@ -62,19 +64,26 @@ struct mover_page {
 	uint64_t bytes;           /* 4096 or the huge page's size */
 	int from_nid;             /* as the map says; the query before the call corrects it */
 	enum mover_result result; /* out */
+	bool untried;             /* out; MOVER_BUSY only because no call came to it */
 };
 
 /* Matrix of outcomes, in base pages. Writer: its migrator; relaxed reads by report. */
 struct mover_outcomes;
 
-#define MOVER_PAIRS_MAX 256 /* pairs of nodes; what is beyond counts under (-1, -1) */
+#define MOVER_PAIRS_MAX 256 /* of pairs of nodes and sizes of pages; what is beyond counts under (-1, -1) */
 
 struct mover_outcomes *mover_outcomes_new(void); /* NULL: no memory */
 void mover_outcomes_free(struct mover_outcomes *outcomes);
+struct mover_outcome {
+	int from_nid, to_nid;
+	bool huge; /* pages larger than a base page */
+	enum mover_result result;
+	uint64_t pages; /* base pages */
+};
+
 /* Call @fn for each non-zero cell. Any thread. */
 void mover_outcomes_for_each(const struct mover_outcomes *outcomes,
-			     void (*fn)(void *ctx, int from_nid, int to_nid, enum mover_result result, uint64_t pages),
-			     void *ctx);
+			     void (*fn)(void *ctx, const struct mover_outcome *outcome), void *ctx);
 
 struct mover {
 	const struct mover_ops *ops;
@@ -83,6 +92,7 @@ struct mover {
 	struct stats_slot *stats;
 	struct mover_outcomes *outcomes;
 	const struct nodeset *fast; /* pages found there stay where they are and count as MOVER_ALREADY; may be NULL */
+	bool shared;                /* pages that other processes map too may move */
 	const _Atomic bool *stop;   /* relaxed; true: start no move call any more; may be NULL */
 };
 

@@ -19,6 +19,9 @@
 #ifndef OPTION_LIST
 #define OPTION_LIST(...)
 #endif
+#ifndef OPTION_RULES
+#define OPTION_RULES(...)
+#endif
 #ifndef OPTION_UNBUILT
 #define OPTION_UNBUILT(...)
 #endif

@@ -6,5 +6,6 @@
 #undef OPTION_ENUM
 #undef OPTION_TEXT
 #undef OPTION_LIST
+#undef OPTION_RULES
 #undef OPTION_UNBUILT
 #undef OPTION_ALIAS

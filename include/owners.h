@@ -16,6 +16,8 @@
 
 #include "fsroot.h"
 
+struct owners_map;
+
 #define OWNER_NONE UINT32_MAX
 
 enum owner_state {
@@ -35,12 +37,22 @@ struct owner {
 	_Atomic uint64_t bytes, evicted;
 	uint64_t tally_bytes;       /* the janitor's, of a pass over the regions */
 	_Atomic uint64_t hot_bytes; /* promoted so far, or noted while observing; relaxed */
-	uint64_t logged_bytes;      /* main thread only: how much of hot_bytes the journal was told */
+	/* See manage.h. A snapshot of its memory: M1 release by the manage thread pairs with M2 acquire by migrators.
+	 */
+	_Atomic(struct owners_map *) map;
+	_Atomic uint64_t manage;      /* what was found of it; 0: nothing yet; relaxed */
+	_Atomic uint64_t looked_ns;   /* when; 0: never; relaxed */
+	_Atomic bool asked;           /* somebody wants a look at it; relaxed */
+	uint64_t map_ns, map_cost_ns; /* the manage thread's: when the snapshot was tried, and what it took */
+	uint64_t logged_bytes;        /* main thread only: how much of hot_bytes the journal was told */
 };
 
 struct owners;
 
-/* At most so many at a time; they take 144 bytes each, which is not part of memory_max_mib. */
+/*
+ * At most so many at a time; they take 192 bytes each, and some KiB for the snapshot of those with hot pages on a slow
+ * node. Neither is part of memory_max_mib.
+ */
 #define OWNERS_MAX (1U << 20)
 
 /* @proc: the root that has proc/; its descriptor is borrowed. @self_pid: never an owner. NULL: out of memory. */
@@ -88,6 +100,8 @@ struct owners_tally {
 void owners_sum_tally(const struct owners *owners, uint64_t over_bytes, struct owners_tally *ret);
 /* Make tally_bytes the owners' bytes, and begin the next at 0. Janitor. */
 void owners_publish_tally(struct owners *owners);
+/* One past the highest slot that ever was. Any thread. */
+uint32_t owners_end(const struct owners *owners);
 
 /* Those that are not forgotten yet. Any thread. */
 size_t owners_count(const struct owners *owners);

@@ -45,8 +45,14 @@ struct report_source {
 
 struct report_move {
 	int from_nid, to_nid;
+	bool huge; /* pages larger than a base page */
 	const char *result;
-	uint64_t pages;
+	uint64_t pages; /* base pages */
+};
+
+struct report_left {
+	const char *reason;
+	uint64_t bytes;
 };
 
 /* A process whose pages are known. */
@@ -99,6 +105,8 @@ struct report {
 	size_t n_owner_list;                   /* at most REPORT_OWNERS_MAX */
 	const struct report_move *moves;
 	size_t n_moves;
+	const struct report_left *left;
+	size_t n_left;
 	const struct report_migrator *migrators;
 	size_t n_migrators;
 	struct report_policy policy;
@@ -114,22 +122,23 @@ struct report {
  *   nodes[] {nid, tier (-1: none), fast, has_cpu, has_memory, total_bytes, free_bytes, room_bytes (what promotion may
  * still fill: free above the watermark and, on a fast node, the headroom), high_bytes, promo_bytes}, tiers[] {tier,
  * nodes[], total_bytes, free_bytes, room_bytes}, tiers_origin, observe_only, advice, counters {by the names of
- * stats.def}, promoted_pages, promoted_bytes, demoted_bytes, left_alone {reason: bytes}, moves[] {from, to, result,
- * pages}, migrators[] {nid, limit}, map {bytes, memory_max_bytes, sections, chunks, records, regions, owners,
- * evicted_regions, evicted_records}, processes[] {pid, name, regions, bytes (of the tables), hot_bytes,
- * evicted_regions; largest first, at most REPORT_OWNERS_MAX}, policy {name, capacity_bytes, hit_ratio {50, 100, 150:
- * predicted with that percentage of it}, known {ratio, margin} or null, regions {waiting, uncertain, background,
- * cooler}}, kernel {promotes, promoted_pages}. Integers are written in full up to 2^63 - 1, where they stop; a reader
- * that takes them for doubles is exact up to 2^53, which is 8 PiB or 104 days of ns.
+ * stats.def}, promoted_pages, promoted_bytes, demoted_bytes, left_alone {reason: bytes of hot memory in the
+ * last minute or two, about}, moves[] {from, to, huge, result, pages}, migrators[] {nid, limit}, map {bytes,
+ * memory_max_bytes, sections, chunks, records, regions, owners, evicted_regions, evicted_records}, processes[] {pid,
+ * name, regions, bytes (of the tables), hot_bytes, evicted_regions; largest first, at most REPORT_OWNERS_MAX}, policy
+ * {name, capacity_bytes, hit_ratio {50, 100, 150: predicted with that percentage of it}, known {ratio, margin} or null,
+ * regions {waiting, uncertain, background, cooler}}, kernel {promotes, promoted_pages}. Integers are written in full up
+ * to 2^63 - 1, where they stop; a reader that takes them for doubles is exact up to 2^53, which is 8 PiB or 104 days of
+ * ns.
  */
 char *report_json(const struct report *report);
 
 /*
  * The options as text (free it); NULL: no memory. An array of {key, type ("int", "float", "bool", "enum", "text",
- * "list"), unit, min, max (numbers only), choices[] (enum only), default, value, origin, change ("live", "restart"),
- * help}. default and value are numbers and booleans where the type is one, else text as pghotctl tune takes it. origin:
- * "tuned" when @current differs from @file ("restart" where that takes a restart to become what runs), else "file" when
- * it isn't the default, else "default". Main thread.
+ * "list", "rules"), unit, min, max (numbers only), choices[] (enum only), default, value, origin, change ("live",
+ * "restart"), help}. default and value are numbers and booleans where the type is one, else text as pghotctl tune takes
+ * it. origin: "tuned" when @current differs from @file ("restart" where that takes a restart to become what runs), else
+ * "file" when it isn't the default, else "default". Main thread.
  */
 char *report_options_json(const struct config *current, const struct config *file);
 

@@ -37,7 +37,7 @@ def sentence(line):
 
 
 def default_of(row):
-    value = row["default"]
+    value = row.get("default", "( )")    # a list of rules is empty
     if row["type"] in ("ENUM", "TEXT"):
         return f'"{value}"'
     if row["type"] == "LIST":
@@ -53,7 +53,7 @@ def allowed_of(row):
     if row["type"] == "ENUM":
         return " or ".join(f'"{choice}"' for choice in row["choices"].split("|"))
     return {"BOOL": "true or false", "TEXT": f"text of up to {int(row.get('size', 1)) - 1} bytes",
-            "LIST": "list of texts"}[row["type"]]
+            "LIST": "list of texts", "RULES": "list of rules, see RULES"}[row["type"]]
 
 
 def option_items(rows):

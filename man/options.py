@@ -12,6 +12,7 @@ COLUMNS = {
     "ENUM": ("choices", "default", "change", "line"),
     "TEXT": ("size", "default", "change", "line"),
     "LIST": ("default", "change", "line"),
+    "RULES": ("change", "line"),
     "UNBUILT": ("what",),
     "ALIAS": ("target",),
 }

@@ -10,6 +10,7 @@
 
 #include "cleanup.h"
 #include "config.h"
+#include "config_rules.h"
 #include "config_scan.h"
 #include "config_value.h"
 
@@ -28,6 +29,7 @@ enum {
 #define OPTION_ENUM(...)  + 1
 #define OPTION_TEXT(...)  + 1
 #define OPTION_LIST(...)  + 1
+#define OPTION_RULES(...) + 1
 #include "options.def"
 #include "options_undef.h"
 };
@@ -90,6 +92,74 @@ static int load_list(struct config_where *where, struct load *load, const struct
 	return 0;
 }
 
+static int load_rule_key(const struct config_where *where, struct rule *rule, const config_setting_t *setting)
+{
+	const char *name = config_setting_name(setting);
+	int type = config_setting_type(setting);
+
+	switch (config_rule_type(name)) {
+	case RULE_KEY_TEXT:
+		if (type == CONFIG_TYPE_STRING)
+			return config_put_rule_text(where, rule, name, config_setting_get_string(setting));
+		return config_fail(where, "this is %s, but a text in quotes is wanted", type_text(setting));
+	case RULE_KEY_NUMBER:
+		if (type == CONFIG_TYPE_INT)
+			return config_put_rule_number(where, rule, name, config_setting_get_int(setting));
+		return config_fail(where, "this is %s, but a whole number is wanted", type_text(setting));
+	case RULE_KEY_TRUTH:
+		if (type == CONFIG_TYPE_BOOL)
+			return config_put_rule_truth(where, rule, name, config_setting_get_bool(setting));
+		return config_fail(where, "this is %s, but true or false is wanted", type_text(setting));
+	case RULE_KEY_UNKNOWN:
+		break;
+	}
+	return config_fail_rule_key(where, name);
+}
+
+static int load_rule(struct load *load, struct rule *rule, const config_setting_t *group, const char *list)
+{
+	const struct config_where here = { load->file, line_of(group), list, load->error };
+
+	rule_init(rule);
+	for (int i = 0; i < config_setting_length(group); i++) {
+		const config_setting_t *setting = config_setting_get_elem(group, (unsigned int)i);
+		char key[KEY_BYTES];
+		const struct config_where where = { load->file, line_of(setting), key, load->error };
+
+		snprintf(key, sizeof(key), "%s.%s", list, config_setting_name(setting));
+		if (load_rule_key(&where, rule, setting) < 0)
+			return -EINVAL;
+	}
+	return config_check_rule(&here, rule);
+}
+
+static int load_rules(struct config_where *where, struct load *load, const struct option_info *option,
+		      const config_setting_t *setting)
+{
+	struct rules *rules = (void *)((char *)&load->config + option->offset);
+
+	/* An empty list may be written as an array. */
+	if (config_setting_type(setting) != CONFIG_TYPE_LIST &&
+	    (config_setting_type(setting) != CONFIG_TYPE_ARRAY || config_setting_length(setting) > 0))
+		return config_fail_type(where, option, type_text(setting));
+	memset(rules, 0, sizeof(*rules));
+	for (int i = 0; i < config_setting_length(setting); i++) {
+		const config_setting_t *item = config_setting_get_elem(setting, (unsigned int)i);
+
+		if (line_of(item) > 0)
+			where->line = line_of(item);
+		if (!config_setting_is_group(item))
+			return config_fail(where, "item %d is %s, but a rule is wanted, as in: %s", i + 1,
+					   type_text(item), config_example(option));
+		if (i == RULES_MAX)
+			return config_fail(where, "there are too many rules: it may be %d", RULES_MAX);
+		if (load_rule(load, &rules->rule[i], item, where->key) < 0)
+			return -EINVAL;
+		rules->n = i + 1;
+	}
+	return 0;
+}
+
 static int load_value(struct config_where *where, struct load *load, const struct option_info *option,
 		      const config_setting_t *setting)
 {
@@ -122,6 +192,8 @@ static int load_value(struct config_where *where, struct load *load, const struc
 		if (type == CONFIG_TYPE_INT)
 			return config_put_sources_mask(where, &load->config, config_setting_get_int(setting));
 		break;
+	case OPTION_TYPE_RULES:
+		return load_rules(where, load, option, setting);
 	}
 	return config_fail_type(where, option, type_text(setting));
 }

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
 #include <float.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "cleanup.h"
 #include "config.h"
 #include "config_value.h"
 #include "parse.h"
@@ -118,6 +121,30 @@ static int set_sources_mask(const struct config_where *where, struct config *con
 	return config_put_sources_mask(where, config, v);
 }
 
+/* As the file takes it, by the reader of the file. */
+static int set_rules(const struct config_where *where, struct config *config, const struct option_info *option,
+		     const char *value)
+{
+	_cleanup_free_ struct config *read = malloc(sizeof(*read));
+	_cleanup_free_ char *text = NULL;
+	char error[CONFIG_ERROR_MAX];
+	const char *leaf = strrchr(option->key, '.') + 1;
+	struct config defaults;
+
+	if (!read ||
+	    asprintf(&text, "%.*s = { %s = %s; };", (int)(leaf - option->key - 1), option->key, leaf, value) < 0)
+		return config_fail(where, "no memory to read it");
+	if (config_parse(text, "", read, error) < 0)
+		return config_fail(where, "%s", error);
+	/* Nothing else was slipped in. */
+	config_defaults(&defaults);
+	for (size_t i = 0; i < n_options; i++)
+		if (&option_info[i] != option && !config_same(read, &defaults, &option_info[i]))
+			return config_fail_type(where, option, "something else");
+	memcpy((char *)config + option->offset, (char *)read + option->offset, option->size);
+	return 0;
+}
+
 static int set_value(const struct config_where *where, struct config *config, const struct option_info *option,
 		     const char *value)
 {
@@ -138,6 +165,8 @@ static int set_value(const struct config_where *where, struct config *config, co
 	case OPTION_TYPE_TEXT:
 	case OPTION_TYPE_LIST:
 		break;
+	case OPTION_TYPE_RULES:
+		return set_rules(where, config, option, value);
 	}
 	/* A bare word, or in quotes as in the file. */
 	if (take_quoted(&p, text, sizeof(text)) && !*p)

@@ -33,6 +33,7 @@ static const char *const known_keys[] = {
 #define OPTION_TEXT(id, key, ...)  key,
 #define OPTION_LIST(id, key, ...)  key,
 #define OPTION_ALIAS(key, target)  key,
+#define OPTION_RULES(id, key, ...) key,
 #include "options.def"
 #include "options_undef.h"
 };
@@ -113,6 +114,8 @@ int config_fail(const struct config_where *where, const char *fmt, ...)
 
 const char *config_example(const struct option_info *option)
 {
+	if (option->type == OPTION_TYPE_RULES)
+		return "( { match = \"cgroup:/system.slice/**\"; mode = \"off\"; } )";
 	/* An empty list shows nothing. */
 	return strcmp(option->default_text, "( )") == 0 ? "( \"0-1\", \"2\" )" : option->default_text;
 }
@@ -123,6 +126,7 @@ int config_fail_type(const struct config_where *where, const struct option_info 
 		[OPTION_TYPE_INT] = "a whole number",    [OPTION_TYPE_FLOAT] = "a number",
 		[OPTION_TYPE_BOOL] = "true or false",    [OPTION_TYPE_ENUM] = "a text in quotes",
 		[OPTION_TYPE_TEXT] = "a text in quotes", [OPTION_TYPE_LIST] = "a list of texts",
+		[OPTION_TYPE_RULES] = "a list of rules",
 	};
 	const char *leaf = leaf_of(where->key);
 
@@ -217,13 +221,14 @@ int config_check_key(const struct config_where *where)
 }
 
 /* What a key takes. */
-enum wanted { ANYTHING, TEXT, LIST, NUMBER, TRUTH, GROUP };
+enum wanted { ANYTHING, TEXT, LIST, NUMBER, TRUTH, GROUP, RULES };
 
 static enum wanted wanted_by(const char *key)
 {
 	static const enum wanted by_type[] = {
-		[OPTION_TYPE_INT] = NUMBER, [OPTION_TYPE_FLOAT] = NUMBER, [OPTION_TYPE_BOOL] = TRUTH,
-		[OPTION_TYPE_ENUM] = TEXT,  [OPTION_TYPE_TEXT] = TEXT,    [OPTION_TYPE_LIST] = LIST,
+		[OPTION_TYPE_INT] = NUMBER,  [OPTION_TYPE_FLOAT] = NUMBER, [OPTION_TYPE_BOOL] = TRUTH,
+		[OPTION_TYPE_ENUM] = TEXT,   [OPTION_TYPE_TEXT] = TEXT,    [OPTION_TYPE_LIST] = LIST,
+		[OPTION_TYPE_RULES] = RULES,
 	};
 	const struct option_info *option = option_find(key);
 

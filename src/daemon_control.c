@@ -16,8 +16,8 @@
 #include "owners.h"
 
 #define MIGRATORS_SHOWN 256
-/* A list of all its items as text; see config_get_text(). */
-#define VALUE_MAX_BYTES 2048
+#define VALUE_MAX_BYTES CONFIG_TEXT_MAX
+#define LEFT_SHOWN      32
 #define MOVES_SHOWN     1024
 
 static const char *source_state_name(enum source_state state)
@@ -41,20 +41,34 @@ struct moves {
 };
 
 /* Several migrators of one node share a cell. */
-static void add_move(void *ctx, int from_nid, int to_nid, const char *result, uint64_t pages)
+static void add_move(void *ctx, const struct dataplane_outcome *o)
 {
 	struct moves *moves = ctx;
 
 	for (size_t i = 0; i < moves->n; i++) {
 		struct report_move *m = &moves->list[i];
 
-		if (m->from_nid == from_nid && m->to_nid == to_nid && strcmp(m->result, result) == 0) {
-			m->pages += pages;
+		if (m->from_nid == o->from_nid && m->to_nid == o->to_nid && m->huge == o->huge &&
+		    strcmp(m->result, o->result) == 0) {
+			m->pages += o->pages;
 			return;
 		}
 	}
 	if (moves->n < MOVES_SHOWN)
-		moves->list[moves->n++] = (struct report_move){ from_nid, to_nid, result, pages };
+		moves->list[moves->n++] = (struct report_move){ o->from_nid, o->to_nid, o->huge, o->result, o->pages };
+}
+
+struct left {
+	struct report_left list[LEFT_SHOWN];
+	size_t n;
+};
+
+static void add_left(void *ctx, const char *reason, uint64_t bytes)
+{
+	struct left *left = ctx;
+
+	if (left->n < LEFT_SHOWN)
+		left->list[left->n++] = (struct report_left){ reason, bytes };
 }
 
 static size_t list_sources(const struct daemon *daemon, struct report_source *ret, size_t max)
@@ -160,6 +174,7 @@ void daemon_with_report(struct daemon *daemon, void (*fn)(void *ctx, const struc
 {
 	static struct topology_room rooms[NODE_MAX];
 	static struct moves moves;
+	struct left left = { .n = 0 };
 	static struct owner_list owners;
 	static struct report_migrator shown[MIGRATORS_SHOWN];
 	static struct dataplane_migrator migrators[MIGRATORS_SHOWN];
@@ -178,6 +193,7 @@ void daemon_with_report(struct daemon *daemon, void (*fn)(void *ctx, const struc
 		.stats = daemon->stats,
 		.owner_list = owners.list,
 		.moves = moves.list,
+		.left = left.list,
 		.migrators = shown,
 		.kernel_promotes = daemon->kernel_promotes,
 		.kernel_promoted_pages = daemon->promoter.promoted_pages,
@@ -192,7 +208,9 @@ void daemon_with_report(struct daemon *daemon, void (*fn)(void *ctx, const struc
 		dataplane_usage(daemon->dataplane, &report.usage, &report.owners);
 		n_migrators = dataplane_migrators(daemon->dataplane, migrators, MIGRATORS_SHOWN);
 		dataplane_outcomes(daemon->dataplane, add_move, &moves);
+		dataplane_left_alone(daemon->dataplane, add_left, &left);
 	}
+	report.n_left = left.n;
 	report.n_owner_list = owners.n;
 	look_at_policy(daemon, &report.policy);
 	report.n_moves = moves.n;

@@ -15,6 +15,7 @@
 #include "fsroot.h"
 #include "hotness.h"
 #include "log.h"
+#include "manage.h"
 #include "migrator.h"
 #include "mover.h"
 #include "owners.h"
@@ -36,6 +37,9 @@
 #define COLLECTOR_IDLE_MS        1000
 #define COLLECTOR_BUDGET_SAMPLES 4096
 #define JANITOR_OWNERS_PER_STEP  256
+/* Looking at processes takes at most a fifth of one CPU, and new ones wait that long for it. */
+#define MANAGER_PAUSE_MS  200
+#define MANAGER_BUDGET_NS (50 * NSEC_PER_MSEC)
 /* Until joined threads have ended at a failed start: nothing is in the kernel yet. */
 #define START_FAILED_NS (2 * NSEC_PER_SEC)
 
@@ -108,6 +112,17 @@ static int janitor_turn(void *ctx)
 	return 0;
 }
 
+static int manager_turn(void *ctx)
+{
+	struct dataplane *dp = ctx;
+	struct config config;
+
+	config_store_get(dp->params.config, &config);
+	manage_step(dp->manage, &config, MANAGER_BUDGET_NS, &dp->stop);
+	doze(dp, dp->manager_waker, MANAGER_PAUSE_MS);
+	return 0;
+}
+
 /* Start the thread in @worker as @name and @id: pinned to @cpus, or anywhere with "". */
 static int start_worker(struct worker *worker, const char *cpus, int (*turn)(void *), void *ctx, const char *name,
 			int id)
@@ -140,7 +155,8 @@ static int make_hotness(struct dataplane *dp, const struct config *config, const
 	if (!dp->hotness)
 		return -errno;
 	dp->decider = decider_new(dp->hotness);
-	return dp->decider ? 0 : -ENOMEM;
+	dp->manage = manage_new(dp->owners, dp->params.root, dp->params.clock);
+	return dp->decider && dp->manage ? 0 : -ENOMEM;
 }
 
 static int make_collectors(struct dataplane *dp, const struct config *config)
@@ -225,7 +241,8 @@ static int start_threads(struct dataplane *dp)
 	if (!dp->janitor_stats)
 		return -ENOMEM;
 	dp->janitor_waker = waker_new();
-	if (!dp->janitor_waker)
+	dp->manager_waker = dp->janitor_waker ? waker_new() : NULL;
+	if (!dp->manager_waker)
 		return -errno;
 	for (size_t i = 0; i < dp->n_collectors && r == 0; i++)
 		r = start_worker(&dp->collectors[i].worker, "", collector_turn, &dp->collectors[i], "pghot-coll",
@@ -241,6 +258,8 @@ static int start_threads(struct dataplane *dp)
 	}
 	if (r == 0)
 		r = start_worker(&dp->janitor, "", janitor_turn, dp, "pghot-tidy", 0);
+	if (r == 0)
+		r = start_worker(&dp->manager, "", manager_turn, dp, "pghot-look", 0);
 	return r;
 }
 
@@ -261,6 +280,7 @@ static int add_migrator(struct dataplane *dp, int nid, unsigned int part, unsign
 		.parts = parts,
 		.hotness = dp->hotness,
 		.owners = dp->owners,
+		.manage = dp->manage,
 		.topology = dp->params.topology,
 		.root = *dp->params.root,
 		.mover_ops = dp->params.mover_ops,
@@ -409,6 +429,9 @@ void dataplane_request_stop(struct dataplane *dp)
 	worker_request_stop(&dp->janitor);
 	if (dp->janitor_waker)
 		waker_wake(dp->janitor_waker);
+	worker_request_stop(&dp->manager);
+	if (dp->manager_waker)
+		waker_wake(dp->manager_waker);
 }
 
 /* Join one thread by @deadline_ns; true when it has ended (or never was). @doing: what holds it, if that is known. */
@@ -442,6 +465,8 @@ static void dataplane_free(struct dataplane *dp)
 	for (size_t i = 0; dp->queues && i < dp->n_readers * dp->n_collectors; i++)
 		sample_queue_free(dp->queues[i]);
 	waker_free(dp->janitor_waker);
+	waker_free(dp->manager_waker);
+	manage_free(dp->manage);
 	decider_free(dp->decider);
 	hotness_free(dp->hotness);
 	owners_free(dp->owners);
@@ -465,6 +490,8 @@ int dataplane_stop(struct dataplane *dp, uint64_t timeout_ns)
 	for (size_t i = 0; dp->collectors && i < dp->n_collectors; i++)
 		ended &= join_by(dp, &dp->collectors[i].worker, deadline_ns, "");
 	ended &= join_by(dp, &dp->janitor, deadline_ns, "");
+	ended &= join_by(dp, &dp->manager, deadline_ns,
+			 dp->manage && manage_is_reading(dp->manage) ? ": it is reading files of a process" : "");
 	for (size_t i = 0; i < dp->n_migrators; i++)
 		ended &= join_migrator(dp, dp->migrators[i], deadline_ns);
 	if (!ended)
@@ -520,5 +547,7 @@ bool dataplane_moves_on(struct dataplane *dp)
 	for (size_t i = 0; i < dp->n_migrators; i++)
 		on &= moved_on(&dp->migrators[i]->worker, &dp->migrators[i]->last_beats);
 	on &= moved_on(&dp->janitor, &dp->janitor_beats);
+	/* The memory of a process of many hundred GiB takes the kernel long to walk. */
+	on &= moved_on(&dp->manager, &dp->manager_beats) || manage_is_reading(dp->manage);
 	return on;
 }

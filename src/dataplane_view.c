@@ -3,6 +3,7 @@
 #include "dataplane_internal.h"
 #include "decider.h"
 #include "hotness.h"
+#include "manage_left.h"
 #include "migrator.h"
 #include "mover.h"
 #include "owners.h"
@@ -49,24 +50,45 @@ size_t dataplane_migrators(const struct dataplane *dp, struct dataplane_migrator
 }
 
 struct outcome_visit {
-	void (*fn)(void *ctx, int from_nid, int to_nid, const char *result, uint64_t pages);
+	void (*fn)(void *ctx, const struct dataplane_outcome *outcome);
 	void *ctx;
 };
 
-static void show_outcome(void *ctx, int from_nid, int to_nid, enum mover_result result, uint64_t pages)
+static void show_outcome(void *ctx, const struct mover_outcome *outcome)
 {
-	struct outcome_visit *visit = ctx;
+	const struct outcome_visit *visit = ctx;
+	const struct dataplane_outcome shown = {
+		.from_nid = outcome->from_nid,
+		.to_nid = outcome->to_nid,
+		.huge = outcome->huge,
+		.result = mover_result_name[outcome->result],
+		.pages = outcome->pages,
+	};
 
-	visit->fn(visit->ctx, from_nid, to_nid, mover_result_name[result], pages);
+	visit->fn(visit->ctx, &shown);
 }
 
-void dataplane_outcomes(const struct dataplane *dp,
-			void (*fn)(void *ctx, int from_nid, int to_nid, const char *result, uint64_t pages), void *ctx)
+void dataplane_outcomes(const struct dataplane *dp, void (*fn)(void *ctx, const struct dataplane_outcome *outcome),
+			void *ctx)
 {
 	struct outcome_visit visit = { .fn = fn, .ctx = ctx };
 
 	for (size_t i = 0; i < dp->n_migrators; i++)
 		mover_outcomes_for_each(migrator_outcomes(dp->migrators[i]->migrator), show_outcome, &visit);
+}
+
+void dataplane_left_alone(const struct dataplane *dp, void (*fn)(void *ctx, const char *reason, uint64_t bytes),
+			  void *ctx)
+{
+	for (int reason = 0; reason < LEFT_MAX; reason++) {
+		uint64_t bytes = 0;
+
+		for (size_t i = 0; i < dp->n_migrators; i++)
+			bytes += manage_left_bytes(migrator_left(dp->migrators[i]->migrator),
+						   (enum manage_reason)reason);
+		if (bytes > 0)
+			fn(ctx, manage_reason_name[reason], bytes);
+	}
 }
 
 struct owner_visit {

@@ -7,6 +7,7 @@
 #include "config.h"
 #include "decider.h"
 #include "log.h"
+#include "manage.h"
 #include "migrator_internal.h"
 #include "owners.h"
 #include "rcu.h"
@@ -34,6 +35,9 @@ const char *const migrator_limit_text[LIMIT_MAX] = {
 	[LIMIT_NO_ROOM] = "no room on the faster nodes",
 	[LIMIT_NO_TARGET] = "no faster node to promote to",
 	[LIMIT_GUESSED_TIERS] = "the tiers are guessed: name them in tiers = (...)",
+	[LIMIT_RULE_RATE] = "rate_mib_per_sec of a rule",
+	[LIMIT_WAITING] = "what is hot is new: it is being looked at",
+	[LIMIT_LEFT_ALONE] = "all that is hot is left alone, for the reasons shown",
 	[LIMIT_REFUSED] = "the kernel moved none of the pages: see the move_ counters",
 	[LIMIT_SPEED] = "the time that moving takes",
 };
@@ -53,7 +57,9 @@ struct migrator *migrator_new(const struct migrator_params *params)
 	m->rooms = calloc(NODE_MAX, sizeof(*m->rooms));
 	m->owns_decider = !params->decider;
 	m->decider = params->decider ? params->decider : decider_new(params->hotness);
-	if (!m->outcomes || !m->plan || !m->targets || !m->rooms || !m->decider) {
+	m->rest = mover_rest_new();
+	m->left = manage_left_new();
+	if (!m->outcomes || !m->plan || !m->rest || !m->left || !m->targets || !m->rooms || !m->decider) {
 		migrator_free(m);
 		return NULL;
 	}
@@ -66,6 +72,8 @@ void migrator_free(struct migrator *m)
 		return;
 	mover_outcomes_free(m->outcomes);
 	plan_free(m->plan);
+	mover_rest_free(m->rest);
+	manage_left_free(m->left);
 	free(m->targets);
 	free(m->rooms);
 	if (m->owns_decider)
@@ -86,6 +94,11 @@ enum migrator_limit migrator_last_limit(const struct migrator *m)
 uint64_t migrator_in_call_since_ns(const struct migrator *m)
 {
 	return atomic_load_explicit(&m->in_call_since_ns, memory_order_relaxed);
+}
+
+const struct manage_left *migrator_left(const struct migrator *m)
+{
+	return m->left;
 }
 
 const struct mover_outcomes *migrator_outcomes(const struct migrator *m)
@@ -109,9 +122,11 @@ static bool stopped(const struct migrator *m)
 }
 
 /* @bytes of a plan that did not move. */
-static void refund(struct migrator_target *t, uint64_t bytes)
+static void refund(struct migrator_target *t, struct tokens *rule, uint64_t bytes)
 {
 	tokens_put(&t->tokens, bytes);
+	if (rule)
+		tokens_put(rule, bytes);
 	t->room_bytes += bytes;
 	t->now.free_bytes += bytes;
 }
@@ -120,6 +135,9 @@ static void refund(struct migrator_target *t, uint64_t bytes)
 struct work {
 	struct plan_batch batch;
 	struct migrator_target *target;
+	struct manage_answer manage;
+	bool may_move;
+	struct tokens *rule;
 	size_t n;
 	uint64_t bytes;
 	const struct hotness_candidate *candidate[MOVER_BATCH_MAX];
@@ -133,6 +151,8 @@ static void prepare(struct migrator_pass_state *p, size_t i, struct work *w)
 	w->n = plan_batch_candidates(p->m->plan, i, w->candidate, MOVER_BATCH_MAX);
 	assert(w->n == w->batch.candidates);
 	w->bytes = (uint64_t)w->batch.pages * PAGE_SIZE_BYTES;
+	w->may_move = migrator_manage_again(p, w->candidate[0], &w->manage);
+	w->rule = migrator_manage_tokens(p, w->manage.rule);
 	for (size_t k = 0; k < w->n; k++)
 		w->page[k] = (struct mover_page){
 			.addr = w->candidate[k]->addr,
@@ -154,7 +174,7 @@ static void put_back_all(struct migrator_pass_state *p, struct work *w)
 {
 	for (size_t k = 0; k < w->n; k++)
 		put_back(p, w->candidate[k]);
-	refund(w->target, w->bytes);
+	refund(w->target, w->rule, w->bytes);
 }
 
 static bool owner_is_gone(const struct migrator_pass_state *p, const struct plan_batch *batch)
@@ -181,34 +201,67 @@ static void credit_owner(struct migrator_pass_state *p, const struct plan_batch 
 	rcu_leave();
 }
 
+/* A page that failed in passing: once more when it has waited. */
+static void try_again(struct migrator_pass_state *p, struct work *w, size_t k, uint64_t now_ns)
+{
+	const struct hotness_candidate *c = w->candidate[k];
+	bool again = w->page[k].untried;
+
+	p->refused = true;
+	/* A region is asked for again when samples still come from there. */
+	if (c->pfn != HOTNESS_NO_PFN)
+		again = again || mover_rest_page_failed(p->m->rest, c->pfn, c->owner_slot, now_ns);
+	if (again)
+		put_back(p, c);
+	else if (w->page[k].result == MOVER_SHARED)
+		migrator_manage_left(p, c, LEFT_SHARED);
+}
+
+/* What becomes of a page; see migrator.h. */
+static void look_at_result(struct migrator_pass_state *p, struct work *w, size_t k)
+{
+	const struct hotness_candidate *c = w->candidate[k];
+	struct mover_rest *rest = p->m->rest;
+	uint64_t now_ns = clock_now_ns(p->m->params.clock);
+
+	switch (w->page[k].result) {
+	case MOVER_BUSY:
+	case MOVER_SHARED:
+	case MOVER_FAILED:
+		try_again(p, w, k, now_ns);
+		return;
+	case MOVER_NO_MEMORY:
+		w->target->closed = true;
+		w->target->rests_until_ns = now_ns + REST_NO_MEMORY_NS;
+		p->no_room = true;
+		put_back(p, c);
+		return;
+	case MOVER_CPUSET:
+		mover_rest_process_failed(rest, c->owner_slot, c->start_ticks, w->batch.nid, now_ns);
+		p->refused = true;
+		put_back(p, c);
+		return;
+	case MOVER_DENIED:
+		mover_rest_process_failed(rest, c->owner_slot, c->start_ticks, w->batch.nid, now_ns);
+		p->refused = true;
+		break;
+	case MOVER_NOT_MIGRATABLE:
+		p->refused = true;
+		break;
+	default:
+		break;
+	}
+	if (c->pfn != HOTNESS_NO_PFN)
+		mover_rest_page_done(rest, c->pfn);
+}
+
 static void look_at_results(struct migrator_pass_state *p, struct work *w, const struct mover_summary *sum)
 {
 	struct stats_slot *stats = p->m->params.stats;
 
-	for (size_t k = 0; k < w->n; k++) {
-		switch (w->page[k].result) {
-		case MOVER_BUSY:
-			/* A region is asked for again when samples still come from there. */
-			if (w->candidate[k]->pfn != HOTNESS_NO_PFN)
-				put_back(p, w->candidate[k]);
-			p->refused = true;
-			break;
-		case MOVER_NO_MEMORY:
-			w->target->closed = true;
-			p->no_room = true;
-			break;
-		case MOVER_SHARED:
-		case MOVER_NOT_MIGRATABLE:
-		case MOVER_CPUSET:
-		case MOVER_DENIED:
-		case MOVER_FAILED:
-			p->refused = true;
-			break;
-		default:
-			break;
-		}
-	}
-	refund(w->target, w->bytes - sum->moved_bytes);
+	for (size_t k = 0; k < w->n; k++)
+		look_at_result(p, w, k);
+	refund(w->target, w->rule, w->bytes - sum->moved_bytes);
 	if (sum->moved_pages == 0)
 		return;
 	p->moved_pages += sum->moved_pages;
@@ -230,6 +283,12 @@ static void act(struct migrator_pass_state *p, struct work *w)
 		put_back_all(p, w);
 		return;
 	}
+	/* Rules and memory may have changed since the scan. */
+	if (!w->may_move) {
+		p->waits = true;
+		put_back_all(p, w);
+		return;
+	}
 	/* Between the sample and now the process may have ended, and its pid may be another's. */
 	if (!owners_check(m->params.owners, w->batch.owner_slot, w->batch.pid, w->batch.start_ticks)) {
 		if (!owner_is_gone(p, &w->batch)) {
@@ -238,7 +297,7 @@ static void act(struct migrator_pass_state *p, struct work *w)
 		}
 		if (!p->observing)
 			mover_account(&p->mover, w->batch.nid, w->page, w->n, MOVER_GONE);
-		refund(w->target, w->bytes);
+		refund(w->target, w->rule, w->bytes);
 		return;
 	}
 	if (p->observing) {
@@ -249,6 +308,7 @@ static void act(struct migrator_pass_state *p, struct work *w)
 	}
 
 	atomic_store_explicit(&m->in_call_since_ns, clock_now_ns(m->params.clock), memory_order_relaxed);
+	p->mover.shared = w->manage.shared;
 	r = mover_move(&p->mover, w->batch.pid, w->batch.nid, w->page, w->n, &sum);
 	atomic_store_explicit(&m->in_call_since_ns, 0, memory_order_relaxed);
 	assert(r != -EINVAL);
@@ -309,13 +369,15 @@ static enum migrator_limit what_held_it_back(const struct migrator_pass_state *p
 	if (p->topology->observe_only)
 		return LIMIT_GUESSED_TIERS;
 	if (!p->hot)
-		return LIMIT_NOTHING_HOT;
+		return p->waits ? LIMIT_WAITING : p->left ? LIMIT_LEFT_ALONE : LIMIT_NOTHING_HOT;
 	if (p->no_target)
 		return LIMIT_NO_TARGET;
 	if (p->no_room)
 		return LIMIT_NO_ROOM;
 	if (p->no_tokens || p->below)
 		return LIMIT_RATE;
+	if (p->no_rule_tokens)
+		return LIMIT_RULE_RATE;
 	if (p->out_of_time)
 		return LIMIT_SPEED;
 	if (p->refused && p->moved_bytes == 0)
@@ -336,6 +398,7 @@ static int pass_in(struct migrator_pass_state *p)
 	r = migrator_scan_start(p);
 	if (r < 0)
 		return r;
+	migrator_manage_start(p);
 	p->observing = p->config->mode == MODE_OBSERVE || p->topology->observe_only;
 	p->survey = p->start_ns - m->surveyed_ns >= SURVEY_NS;
 	p->survey_left = SURVEY_LOOKS;
@@ -352,7 +415,7 @@ static int pass_in(struct migrator_pass_state *p)
 	run(p);
 	if (p->survey)
 		m->surveyed_ns = p->start_ns;
-	if (p->no_tokens)
+	if (p->no_tokens || p->no_rule_tokens)
 		stats_inc(m->params.stats, STAT_RATE_LIMITED);
 	if (p->no_room)
 		stats_inc(m->params.stats, STAT_NO_ROOM);

@@ -22,6 +22,7 @@ struct job {
 	uint32_t slot;
 	struct hotness_target region;
 	uint64_t page_bytes;
+	struct manage_answer manage;
 	size_t n;
 	uint64_t addr[REGION_PAGES];
 	int nid[REGION_PAGES];
@@ -121,18 +122,67 @@ static struct hotness_candidate candidate_of(const struct job *job, size_t i)
 	};
 }
 
+/* Keep those of its pages that may move; what is left alone is counted. MIGRATOR_WAITS: some are not known yet. */
+static enum migrator_manage keep_those_managed(struct migrator_pass_state *p, struct job *job)
+{
+	enum migrator_manage verdict = MIGRATOR_LEAVES;
+	uint64_t now_ns = clock_now_ns(p->m->params.clock);
+	struct manage_answer answer;
+	size_t kept = 0;
+
+	rcu_enter();
+	for (size_t i = 0; i < job->n && verdict != MIGRATOR_WAITS; i++) {
+		const struct hotness_candidate c = candidate_of(job, i);
+
+		switch (migrator_manage_ask(p, &c, now_ns, &answer)) {
+		case MIGRATOR_WAITS:
+			verdict = MIGRATOR_WAITS;
+			break;
+		case MIGRATOR_MAY_MOVE:
+			verdict = MIGRATOR_MAY_MOVE;
+			job->manage = answer;
+			job->addr[kept++] = job->addr[i];
+			break;
+		case MIGRATOR_LEAVES:
+			break;
+		}
+	}
+	rcu_leave();
+	job->n = kept;
+	return verdict;
+}
+
+/* Its rule only observes: what would have moved is counted. */
+static void only_observe(struct migrator_pass_state *p, const struct job *job)
+{
+	stats_add(p->m->params.stats, STAT_WOULD_PROMOTE_PAGES, job->n * job->page_bytes / PAGE_SIZE_BYTES);
+	stats_add(p->m->params.stats, STAT_WOULD_PROMOTE_BYTES, job->n * job->page_bytes);
+}
+
 /* Where a page of it may go now; -1: nowhere, and it is noted why. */
 static int place_for(struct migrator_pass_state *p, const struct job *job)
 {
-	int nid = migrator_wanted_nid(p, REGION_DECISION_NID(job->region.decision));
+	struct tokens *rule = migrator_manage_tokens(p, job->manage.rule);
+	struct migrator_who who = {
+		.owner_slot = job->region.owner_slot,
+		.start_ticks = job->region.start_ticks,
+		.now_ns = clock_now_ns(p->m->params.clock),
+		.rule_nid = job->manage.target_nid,
+	};
+	int nid = migrator_wanted_nid(p, who.rule_nid, REGION_DECISION_NID(job->region.decision));
 
 	if (nid < 0) {
 		p->no_target = true;
 		return -1;
 	}
-	nid = migrator_nid_with_room(p, nid, job->page_bytes);
+	nid = migrator_nid_with_room(p, &who, nid, job->page_bytes);
 	if (nid < 0) {
-		p->no_room = true;
+		p->no_room = p->no_room || !who.rests;
+		p->refused = p->refused || who.rests;
+		return -1;
+	}
+	if (rule && tokens_available(rule, clock_now_ns(p->m->params.clock)) == 0) {
+		p->no_rule_tokens = true;
 		return -1;
 	}
 	if (tokens_available(&p->m->targets[nid].tokens, clock_now_ns(p->m->params.clock)) == 0) {
@@ -145,6 +195,7 @@ static int place_for(struct migrator_pass_state *p, const struct job *job)
 /* Plan what is here of it, for @nid. false: something is left. */
 static bool plan_job(struct migrator_pass_state *p, const struct job *job, int nid)
 {
+	struct tokens *rule = migrator_manage_tokens(p, job->manage.rule);
 	struct migrator_target *t = &p->m->targets[nid];
 	uint64_t taken = job->n * job->page_bytes, planned = 0;
 	size_t left = 0;
@@ -154,6 +205,8 @@ static bool plan_job(struct migrator_pass_state *p, const struct job *job, int n
 		p->no_tokens = true;
 		return false;
 	}
+	if (rule)
+		tokens_take(rule, taken, clock_now_ns(p->m->params.clock));
 	for (size_t i = 0; i < job->n; i++) {
 		const struct hotness_candidate c = candidate_of(job, i);
 		int r;
@@ -177,6 +230,8 @@ static bool plan_job(struct migrator_pass_state *p, const struct job *job, int n
 		planned += c.page_bytes;
 	}
 	tokens_put(&t->tokens, taken - planned);
+	if (rule)
+		tokens_put(rule, taken - planned);
 	if (!(job->region.decision & REGION_DECISION_TRIES))
 		stats_add(p->m->params.stats, STAT_CANDIDATES, planned / PAGE_SIZE_BYTES);
 	return left == 0;
@@ -211,11 +266,19 @@ void migrator_regions(struct migrator_pass_state *p)
 			migrator_what_is_missing(p);
 			return;
 		}
-		if (find_job(p, slot, &job) && (nid = place_for(p, &job)) < 0) {
-			m->next_region = slot + 1;
-			if (++misses == MISSES_MAX)
-				return;
-			continue;
+		if (find_job(p, slot, &job)) {
+			enum migrator_manage may = keep_those_managed(p, &job);
+
+			if (may == MIGRATOR_MAY_MOVE && job.manage.verdict == MANAGE_OBSERVE && !p->observing) {
+				only_observe(p, &job);
+				job.n = 0;
+			} else if (may == MIGRATOR_WAITS ||
+				   (may == MIGRATOR_MAY_MOVE && (nid = place_for(p, &job)) < 0)) {
+				m->next_region = slot + 1;
+				if (++misses == MISSES_MAX)
+					return;
+				continue;
+			}
 		}
 		if (job.n > 0 && keep_those_here(p, &job) > 0) {
 			if (!plan_job(p, &job, nid)) {

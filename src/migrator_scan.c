@@ -51,7 +51,7 @@ static void start_target(struct migrator_pass_state *p, int nid)
 		.rate_bytes_per_sec = rate,
 	};
 	t->room_bytes = room->free_bytes > keep ? (room->free_bytes - keep) / share : 0;
-	t->closed = false;
+	t->closed = p->start_ns < t->rests_until_ns;
 	if (!t->started)
 		tokens_init(&t->tokens, rate, burst, p->start_ns);
 	else if (t->tokens.rate_bytes_per_sec != rate || t->tokens.burst_bytes != burst)
@@ -82,22 +82,42 @@ static bool has_room(const struct migrator_target *t, uint64_t bytes)
 	return !t->closed && t->room_bytes >= bytes;
 }
 
-int migrator_wanted_nid(const struct migrator_pass_state *p, int nid)
+/* The node that all pages under a rule with @rule_nid go to; -1: each to its own. */
+static int fixed_nid(const struct migrator_pass_state *p, int rule_nid)
 {
-	if (p->config->target_nid >= 0)
-		nid = (int)p->config->target_nid;
+	return rule_nid >= 0 ? rule_nid : (int)p->config->target_nid;
+}
+
+int migrator_wanted_nid(const struct migrator_pass_state *p, int rule_nid, int nid)
+{
+	int fixed = fixed_nid(p, rule_nid);
+
+	if (fixed >= 0)
+		nid = fixed;
 	for (int i = 0; i < p->node->n_targets; i++)
 		if (p->node->targets[i] == nid)
 			return nid;
-	return p->config->target_nid >= 0 ? -1 : p->node->targets[0];
+	return fixed >= 0 ? -1 : p->node->targets[0];
 }
 
-int migrator_nid_with_room(const struct migrator_pass_state *p, int wanted, uint64_t bytes)
+static bool takes(const struct migrator_pass_state *p, struct migrator_who *who, int nid, uint64_t bytes)
 {
-	if (has_room(&p->m->targets[wanted], bytes))
+	if (!has_room(&p->m->targets[nid], bytes))
+		return false;
+	if (!who || !mover_rest_process(p->m->rest, who->owner_slot, who->start_ticks, nid, who->now_ns))
+		return true;
+	who->rests = true;
+	return false;
+}
+
+int migrator_nid_with_room(const struct migrator_pass_state *p, struct migrator_who *who, int wanted, uint64_t bytes)
+{
+	int fixed = fixed_nid(p, who ? who->rule_nid : -1);
+
+	if (takes(p, who, wanted, bytes))
 		return wanted;
-	for (int i = 0; p->config->target_nid < 0 && i < p->node->n_targets; i++)
-		if (has_room(&p->m->targets[p->node->targets[i]], bytes))
+	for (int i = 0; fixed < 0 && i < p->node->n_targets; i++)
+		if (takes(p, who, p->node->targets[i], bytes))
 			return p->node->targets[i];
 	return -1;
 }
@@ -117,11 +137,11 @@ bool migrator_anything_goes(const struct migrator_pass_state *p, uint64_t now_ns
 
 void migrator_what_is_missing(struct migrator_pass_state *p)
 {
-	int wanted = migrator_wanted_nid(p, -1);
+	int wanted = migrator_wanted_nid(p, -1, -1);
 
 	if (wanted < 0)
 		p->no_target = true;
-	else if (migrator_nid_with_room(p, wanted, PAGE_SIZE_BYTES) < 0)
+	else if (migrator_nid_with_room(p, NULL, wanted, PAGE_SIZE_BYTES) < 0)
 		p->no_room = true;
 	else
 		p->no_tokens = true;
@@ -162,6 +182,8 @@ static void take_grant_back(struct migrator_pass_state *p)
 {
 	if (p->grant.target)
 		tokens_put(&p->grant.target->tokens, p->grant.bytes);
+	if (p->grant.target && p->grant.rule)
+		tokens_put(p->grant.rule, p->grant.bytes);
 	p->grant.target = NULL;
 }
 
@@ -203,13 +225,31 @@ static enum hotness_verdict decide(void *ctx, const struct hotness_candidate *c)
 	struct migrator *m = p->m;
 	uint64_t now_ns = clock_now_ns(m->params.clock), pages = c->page_bytes / PAGE_SIZE_BYTES;
 	uint32_t age = age_ms(m, c->record, now_ns);
-	int wanted = migrator_wanted_nid(p, record_nid(m->layout, c->record)), nid;
+	struct migrator_who who = { .owner_slot = c->owner_slot, .start_ticks = c->start_ticks, .now_ns = now_ns };
+	struct manage_answer answer;
 	bool room, tokens, counts;
 	struct migrator_target *t;
+	struct tokens *rule;
+	int wanted, nid;
 
 	take_grant_back(p);
 	if (p->by_region && !c->by_faults && !moves_by_record(p, c, age))
 		return HOTNESS_DROP;
+	switch (migrator_manage_ask(p, c, now_ns, &answer)) {
+	case MIGRATOR_LEAVES:
+		return HOTNESS_DROP;
+	case MIGRATOR_WAITS:
+		return age >= (uint32_t)p->config->promote_freq_window_ms ? HOTNESS_DROP : leave(p, now_ns);
+	case MIGRATOR_MAY_MOVE:
+		break;
+	}
+	who.rule_nid = answer.target_nid;
+	wanted = migrator_wanted_nid(p, who.rule_nid, record_nid(m->layout, c->record));
+	/* The rule's target is none of this node's. */
+	if (wanted < 0 && who.rule_nid >= 0) {
+		migrator_manage_left(p, c, LEFT_RULE);
+		return HOTNESS_DROP;
+	}
 	if (wanted < 0) {
 		p->hot = p->no_target = true;
 		return HOTNESS_STOP;
@@ -218,10 +258,11 @@ static enum hotness_verdict decide(void *ctx, const struct hotness_candidate *c)
 		leave_alone(p, c, wanted);
 		return HOTNESS_DROP;
 	}
-	nid = migrator_nid_with_room(p, wanted, c->page_bytes);
+	nid = migrator_nid_with_room(p, &who, wanted, c->page_bytes);
 	room = nid >= 0;
 	t = &m->targets[room ? nid : wanted];
-	tokens = tokens_available(&t->tokens, now_ns) > 0;
+	rule = migrator_manage_tokens(p, answer.rule);
+	tokens = tokens_available(&t->tokens, now_ns) > 0 && (!rule || tokens_available(rule, now_ns) > 0);
 	if (room && tokens) {
 		switch (plan_check(m->plan, c, nid)) {
 		case 0:
@@ -257,12 +298,23 @@ static enum hotness_verdict decide(void *ctx, const struct hotness_candidate *c)
 		stats_add(m->params.stats, STAT_CANDIDATES, pages);
 	p->hot = true;
 	if (!room || !tokens) {
-		p->no_room = p->no_room || !room;
-		p->no_tokens = p->no_tokens || (room && !tokens);
+		bool rule_only = room && tokens_available(&t->tokens, now_ns) > 0;
+
+		p->no_room = p->no_room || (!room && !who.rests);
+		p->refused = p->refused || who.rests;
+		p->no_rule_tokens = p->no_rule_tokens || rule_only;
+		p->no_tokens = p->no_tokens || (room && !rule_only);
 		return leave(p, now_ns);
 	}
+	if (answer.verdict == MANAGE_OBSERVE && !p->observing) {
+		stats_add(m->params.stats, STAT_WOULD_PROMOTE_PAGES, pages);
+		stats_add(m->params.stats, STAT_WOULD_PROMOTE_BYTES, c->page_bytes);
+		return HOTNESS_DROP;
+	}
 	tokens_take(&t->tokens, c->page_bytes, now_ns);
-	p->grant = (struct migrator_grant){ .target = t, .nid = nid, .bytes = c->page_bytes };
+	if (rule)
+		tokens_take(rule, c->page_bytes, now_ns);
+	p->grant = (struct migrator_grant){ .target = t, .rule = rule, .nid = nid, .bytes = c->page_bytes };
 	return p->observing ? HOTNESS_NOTE : HOTNESS_TAKE;
 }
 

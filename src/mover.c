@@ -43,6 +43,7 @@ static const enum stat_id stat_of[MOVER_RESULT_MAX] = {
 
 struct pair {
 	int from_nid, to_nid;
+	bool huge;
 	_Atomic uint64_t pages[MOVER_RESULT_MAX]; /* relaxed: a count carries no other data, and there is one writer */
 };
 
@@ -63,15 +64,20 @@ void mover_outcomes_free(struct mover_outcomes *outcomes)
 	free(outcomes);
 }
 
-static struct pair *pair_of(struct mover_outcomes *o, int from_nid, int to_nid)
+static bool is_pair(const struct pair *pair, int from_nid, int to_nid, bool huge)
+{
+	return pair->from_nid == from_nid && pair->to_nid == to_nid && pair->huge == huge;
+}
+
+static struct pair *pair_of(struct mover_outcomes *o, int from_nid, int to_nid, bool huge)
 {
 	size_t n = atomic_load_explicit(&o->n, memory_order_relaxed); /* ours */
 	size_t i = o->last;
 
-	if (i < n && o->pair[i].from_nid == from_nid && o->pair[i].to_nid == to_nid)
+	if (i < n && is_pair(&o->pair[i], from_nid, to_nid, huge))
 		return &o->pair[i];
 	for (i = 0; i < n; i++)
-		if (o->pair[i].from_nid == from_nid && o->pair[i].to_nid == to_nid)
+		if (is_pair(&o->pair[i], from_nid, to_nid, huge))
 			break;
 	if (i == n && n == MOVER_PAIRS_MAX)
 		return &o->pair[MOVER_PAIRS_MAX - 1];
@@ -80,31 +86,37 @@ static struct pair *pair_of(struct mover_outcomes *o, int from_nid, int to_nid)
 
 		o->pair[i].from_nid = rest ? -1 : from_nid;
 		o->pair[i].to_nid = rest ? -1 : to_nid;
+		o->pair[i].huge = !rest && huge;
 		atomic_store_explicit(&o->n, n + 1, memory_order_release); /* N1 */
 	}
 	o->last = i;
 	return &o->pair[i];
 }
 
-void mover_outcomes_for_each(const struct mover_outcomes *o,
-			     void (*fn)(void *ctx, int from_nid, int to_nid, enum mover_result result, uint64_t pages),
+void mover_outcomes_for_each(const struct mover_outcomes *o, void (*fn)(void *ctx, const struct mover_outcome *outcome),
 			     void *ctx)
 {
 	size_t n = atomic_load_explicit(&o->n, memory_order_acquire); /* N2 */
 
 	for (size_t i = 0; i < n; i++) {
 		for (int r = 0; r < MOVER_RESULT_MAX; r++) {
-			uint64_t pages = atomic_load_explicit(&o->pair[i].pages[r], memory_order_relaxed);
+			const struct mover_outcome outcome = {
+				.from_nid = o->pair[i].from_nid,
+				.to_nid = o->pair[i].to_nid,
+				.huge = o->pair[i].huge,
+				.result = (enum mover_result)r,
+				.pages = atomic_load_explicit(&o->pair[i].pages[r], memory_order_relaxed),
+			};
 
-			if (pages)
-				fn(ctx, o->pair[i].from_nid, o->pair[i].to_nid, (enum mover_result)r, pages);
+			if (outcome.pages)
+				fn(ctx, &outcome);
 		}
 	}
 }
 
 static void count(const struct mover *mover, int nid, const struct mover_page *page)
 {
-	struct pair *pair = pair_of(mover->outcomes, page->from_nid, nid);
+	struct pair *pair = pair_of(mover->outcomes, page->from_nid, nid, page->bytes > PAGE_SIZE_BYTES);
 	uint64_t n = page->bytes / PAGE_SIZE_BYTES;
 	_Atomic uint64_t *cell = &pair->pages[page->result];
 
@@ -264,7 +276,7 @@ static void call_once(const struct mover *mover, uint32_t pid, int nid, struct l
 	for (size_t i = 0; i < n; i++)
 		status[i] = MOVER_STATUS_UNWRITTEN;
 	start_ns = clock_now_ns(mover->clock);
-	r = mover->ops->move(mover->ctx, pid, n, list->addr, nid, status);
+	r = (mover->shared ? mover->ops->move_all : mover->ops->move)(mover->ctx, pid, n, list->addr, nid, status);
 	sum->call_ns += clock_now_ns(mover->clock) - start_ns;
 	stats_inc(mover->stats, STAT_MOVE_CALLS);
 
@@ -310,15 +322,19 @@ int mover_move(const struct mover *mover, uint32_t pid, int nid, struct mover_pa
 		return -EINVAL;
 	if (stopped(mover))
 		return -EINTR;
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		pages[i].result = UNSET;
+		pages[i].untried = false;
+	}
 
 	list.n = 0;
 	locate(mover, pid, nid, pages, n, &list);
 	for (int calls = 0; list.n > 0 && calls < MOVER_CALLS_MAX && !stopped(mover); calls++)
 		call_once(mover, pid, nid, &list, ret);
-	for (size_t i = 0; i < list.n; i++)
+	for (size_t i = 0; i < list.n; i++) {
 		list.page[i]->result = MOVER_BUSY;
+		list.page[i]->untried = true;
+	}
 
 	for (size_t i = 0; i < n; i++) {
 		assert(pages[i].result != UNSET);

@@ -7,20 +7,32 @@
 #include "mover.h"
 
 /*
- * MPOL_MF_MOVE, never MPOL_MF_MOVE_ALL: a page that several processes map is left alone. The kernel asks for
- * CAP_SYS_PTRACE over another user's process, not for CAP_SYS_NICE as move_pages(2) says (measured on 6.12).
+ * The kernel asks for CAP_SYS_PTRACE over another user's process, not for CAP_SYS_NICE as move_pages(2) says (measured
+ * on 6.12); for MPOL_MF_MOVE_ALL it wants that as well.
  */
-static long move(void *ctx, uint32_t pid, size_t n, void **addrs, int nid, int *status)
+static long move_with(uint32_t pid, size_t n, void **addrs, int nid, int *status, int flags)
 {
 	int nodes[MOVER_BATCH_MAX];
 
-	(void)ctx;
 	assert(pid != 0 && n <= MOVER_BATCH_MAX); /* pid 0 would be pghotd itself */
 	for (size_t i = 0; i < n; i++)
 		nodes[i] = nid;
-	long r = numa_move_pages((int)pid, n, addrs, nodes, status, MPOL_MF_MOVE);
+	long r = numa_move_pages((int)pid, n, addrs, nodes, status, flags);
 
 	return r < 0 ? -errno : r;
+}
+
+/* A page that several processes map is left alone: -EACCES. */
+static long move(void *ctx, uint32_t pid, size_t n, void **addrs, int nid, int *status)
+{
+	(void)ctx;
+	return move_with(pid, n, addrs, nid, status, MPOL_MF_MOVE);
+}
+
+static long move_all(void *ctx, uint32_t pid, size_t n, void **addrs, int nid, int *status)
+{
+	(void)ctx;
+	return move_with(pid, n, addrs, nid, status, MPOL_MF_MOVE_ALL);
 }
 
 static long query(void *ctx, uint32_t pid, size_t n, void **addrs, int *status)
@@ -32,4 +44,4 @@ static long query(void *ctx, uint32_t pid, size_t n, void **addrs, int *status)
 	return r < 0 ? -errno : r;
 }
 
-const struct mover_ops mover_pages_ops = { .name = "move_pages", .move = move, .query = query };
+const struct mover_ops mover_pages_ops = { .name = "move_pages", .move = move, .move_all = move_all, .query = query };

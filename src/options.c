@@ -57,6 +57,7 @@ const struct option_info option_info[] = {
 #define OPTION_TEXT(id, key, size, def, change, line) WORD(id, key, OPTION_TYPE_TEXT, "", "\"" def "\"", change, line)
 #define OPTION_LIST(id, key, def, change, line) \
 	WORD(id, key, OPTION_TYPE_LIST, "", sizeof(def) > 1 ? "( \"" def "\" )" : "( )", change, line)
+#define OPTION_RULES(id, key, change, line) WORD(id, key, OPTION_TYPE_RULES, "", "( )", change, line)
 #include "options.def"
 #include "options_undef.h"
 };
@@ -206,6 +207,9 @@ int config_get_text(const struct config *config, const struct option_info *optio
 	case OPTION_TYPE_LIST:
 		n = format_list(value, buf, size);
 		break;
+	case OPTION_TYPE_RULES:
+		n = rules_format(value, buf, size);
+		break;
 	}
 	if (n >= 0 && (size_t)n >= size)
 		n = -ENOSPC;
@@ -229,6 +233,8 @@ bool config_same(const struct config *a, const struct config *b, const struct op
 		return *(const int *)va == *(const int *)vb;
 	case OPTION_TYPE_TEXT:
 		return strcmp(va, vb) == 0;
+	case OPTION_TYPE_RULES:
+		return rules_same(va, vb);
 	case OPTION_TYPE_LIST: {
 		const struct config_list *la = va, *lb = vb;
 
@@ -275,6 +281,9 @@ void option_allowed_text(const struct option_info *option, char *buf, size_t siz
 		break;
 	case OPTION_TYPE_LIST:
 		snprintf(buf, size, "at most %d texts", CONFIG_LIST_MAX);
+		break;
+	case OPTION_TYPE_RULES:
+		snprintf(buf, size, "at most %d rules", RULES_MAX);
 		break;
 	}
 }

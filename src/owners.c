@@ -7,6 +7,7 @@
 
 #include "clock.h"
 #include "owners.h"
+#include "owners_map.h"
 #include "parse.h"
 #include "rcu.h"
 
@@ -65,12 +66,21 @@ struct owners *owners_new(const struct fsroot *proc, uint32_t self_pid)
 	return owners;
 }
 
+static void free_entry(struct entry *e)
+{
+	if (!e)
+		return;
+	/* Nobody has it any more, so nobody stores a snapshot. */
+	owners_map_free(atomic_load_explicit(&e->owner.map, memory_order_relaxed));
+	free(e);
+}
+
 void owners_free(struct owners *owners)
 {
 	if (!owners)
 		return;
 	for (uint32_t slot = 0; slot < atomic_load_explicit(&owners->end, memory_order_relaxed); slot++)
-		free(atomic_load_explicit(&owners->slots[slot], memory_order_relaxed));
+		free_entry(atomic_load_explicit(&owners->slots[slot], memory_order_relaxed));
 	free(owners->slots);
 	free(owners->next_free);
 	pthread_mutex_destroy(&owners->lock);
@@ -373,7 +383,7 @@ size_t owners_reap(struct owners *owners)
 		doomed = e->doomed;
 		owners->next_free[e->owner.slot] = owners->first_free;
 		owners->first_free = e->owner.slot;
-		free(e);
+		free_entry(e);
 	}
 	pthread_mutex_unlock(&owners->lock);
 	atomic_fetch_sub_explicit(&owners->n, n, memory_order_relaxed);
@@ -410,6 +420,11 @@ void owners_publish_tally(struct owners *owners)
 		atomic_store_explicit(&owner->bytes, owner->tally_bytes, memory_order_relaxed);
 		owner->tally_bytes = 0;
 	}
+}
+
+uint32_t owners_end(const struct owners *owners)
+{
+	return atomic_load_explicit(&owners->end, memory_order_relaxed); /* a gauge that grows */
 }
 
 size_t owners_count(const struct owners *owners)

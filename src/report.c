@@ -190,11 +190,21 @@ static json_t *make_moves(const struct report *report, bool *ok)
 
 		put(object, "from", json_integer(report->moves[i].from_nid), ok);
 		put(object, "to", json_integer(report->moves[i].to_nid), ok);
+		put(object, "huge", json_boolean(report->moves[i].huge), ok);
 		put(object, "result", text(report->moves[i].result), ok);
 		put(object, "pages", unsigned_number(report->moves[i].pages), ok);
 		append(array, object, ok);
 	}
 	return array;
+}
+
+static json_t *make_left_alone(const struct report *report, bool *ok)
+{
+	json_t *object = json_object();
+
+	for (size_t i = 0; i < report->n_left; i++)
+		put(object, report->left[i].reason, unsigned_number(report->left[i].bytes), ok);
+	return object;
 }
 
 static json_t *make_migrators(const struct report *report, bool *ok)
@@ -304,7 +314,7 @@ char *report_json(const struct report *report)
 	put(doc, "sources", make_sources(report, &ok), &ok);
 	put_nodes_and_tiers(doc, report, &ok);
 	put_counters(doc, report, &ok);
-	put(doc, "left_alone", json_object(), &ok);
+	put(doc, "left_alone", make_left_alone(report, &ok), &ok);
 	put(doc, "moves", make_moves(report, &ok), &ok);
 	put(doc, "migrators", make_migrators(report, &ok), &ok);
 	put(doc, "map", make_map(report, &ok), &ok);
@@ -315,14 +325,15 @@ char *report_json(const struct report *report)
 }
 
 static const char *const type_name[] = {
-	[OPTION_TYPE_INT] = "int",   [OPTION_TYPE_FLOAT] = "float", [OPTION_TYPE_BOOL] = "bool",
-	[OPTION_TYPE_ENUM] = "enum", [OPTION_TYPE_TEXT] = "text",   [OPTION_TYPE_LIST] = "list",
+	[OPTION_TYPE_INT] = "int",     [OPTION_TYPE_FLOAT] = "float", [OPTION_TYPE_BOOL] = "bool",
+	[OPTION_TYPE_ENUM] = "enum",   [OPTION_TYPE_TEXT] = "text",   [OPTION_TYPE_LIST] = "list",
+	[OPTION_TYPE_RULES] = "rules",
 };
 
 static json_t *option_value(const struct config *config, const struct option_info *option)
 {
 	const char *at = (const char *)config + option->offset;
-	char buf[CONFIG_LIST_MAX * (CONFIG_ITEM_MAX + 4)] = "";
+	char buf[CONFIG_TEXT_MAX] = "";
 	int64_t integer;
 	double real;
 	bool boolean;
@@ -340,6 +351,7 @@ static json_t *option_value(const struct config *config, const struct option_inf
 	case OPTION_TYPE_ENUM:
 	case OPTION_TYPE_TEXT:
 	case OPTION_TYPE_LIST:
+	case OPTION_TYPE_RULES:
 		break;
 	}
 	(void)config_get_text(config, option, buf, sizeof(buf));

@@ -57,6 +57,8 @@ def written(row):
         return f'"{row["default"]}"'
     if row["type"] == "LIST":
         return f'( "{row["default"]}" )' if row["default"] else "( )"
+    if row["type"] == "RULES":
+        return "( )"
     return row["default"]
 
 

@@ -56,7 +56,8 @@ DATA = {
     "plan": {"record", "hotness"},
     "policy": {"evidence", "hotness", "plan", "record"},
     "decider": {"evidence", "hotness", "policy", "slotset", "tablemem"},
-    "migrator": {"decider", "evidence", "hotness", "mover", "owners", "plan", "policy", "record"},
+    "manage": {"owners"},
+    "migrator": {"decider", "evidence", "hotness", "manage", "mover", "owners", "plan", "policy", "record"},
     "mover": {"plan"},
 }
 # Includes that break the table on purpose.

@@ -166,7 +166,7 @@ static long flush(struct fake_kernel *kernel, struct queue *queue, int nid, int 
 }
 
 /* add_page_for_migration(): 1 queued, 0 in place, or -errno. */
-static int enqueue(struct fake_process *p, uint64_t addr, int nid, struct queue *queue)
+static int enqueue(struct fake_process *p, uint64_t addr, int nid, bool all, struct queue *queue)
 {
 	struct fake_folio *f = fake_folio_find(p, addr);
 
@@ -176,7 +176,7 @@ static int enqueue(struct fake_process *p, uint64_t addr, int nid, struct queue 
 		return -ENOENT;
 	if (f->nid == nid)
 		return 0;
-	if (f->flags & FAKE_SHARED)
+	if ((f->flags & FAKE_SHARED) && !all)
 		return -EACCES;
 	if (f->isolated || (f->flags & FAKE_OFF_LRU))
 		return -EBUSY;
@@ -206,7 +206,8 @@ static void inspect(struct fake_kernel *kernel, uint32_t pid, size_t n, void **a
 }
 
 /* do_pages_move() */
-static long do_move(struct fake_kernel *kernel, struct fake_process *p, size_t n, void **addrs, int nid, int *status)
+static long do_move(struct fake_kernel *kernel, struct fake_process *p, size_t n, void **addrs, int nid, bool all,
+		    int *status)
 {
 	struct queue queue = { .n = 0 };
 	size_t start = 0, i;
@@ -230,7 +231,7 @@ static long do_move(struct fake_kernel *kernel, struct fake_process *p, size_t n
 			start = i;
 			fresh = false;
 		}
-		err = enqueue(p, (uint64_t)(uintptr_t)addrs[i], nid, &queue);
+		err = enqueue(p, (uint64_t)(uintptr_t)addrs[i], nid, all, &queue);
 		if (err > 0)
 			continue;
 		status[i] = err ? (int)err : nid;
@@ -248,22 +249,32 @@ out_flush:
 	return err >= 0 ? err1 : err;
 }
 
-static long fake_move(void *ctx, uint32_t pid, size_t n, void **addrs, int nid, int *status)
+static long move(struct fake_kernel *kernel, uint32_t pid, size_t n, void **addrs, int nid, bool all, int *status)
 {
-	struct fake_kernel *kernel = ctx;
 	struct fake_process *p;
 	long r = 0;
 
 	kernel->move_calls++;
+	kernel->move_all_calls += all;
 	inspect(kernel, pid, n, addrs);
 	if (kernel->on_move)
 		kernel->on_move(kernel->on_move_ctx, pid, n, nid);
 	p = enter(kernel, pid, &r);
 	if (!p)
 		return r;
-	r = do_move(kernel, p, n, addrs, nid, status);
+	r = do_move(kernel, p, n, addrs, nid, all, status);
 	kernel->move_error = 0;
 	return r;
+}
+
+static long fake_move(void *ctx, uint32_t pid, size_t n, void **addrs, int nid, int *status)
+{
+	return move(ctx, pid, n, addrs, nid, false, status);
+}
+
+static long fake_move_all(void *ctx, uint32_t pid, size_t n, void **addrs, int nid, int *status)
+{
+	return move(ctx, pid, n, addrs, nid, true, status);
 }
 
 static long fake_query(void *ctx, uint32_t pid, size_t n, void **addrs, int *status)
@@ -291,4 +302,6 @@ static long fake_query(void *ctx, uint32_t pid, size_t n, void **addrs, int *sta
 	return 0;
 }
 
-const struct mover_ops fake_kernel_ops = { .name = "fake", .move = fake_move, .query = fake_query };
+const struct mover_ops fake_kernel_ops = {
+	.name = "fake", .move = fake_move, .move_all = fake_move_all, .query = fake_query
+};

@@ -17,7 +17,7 @@
 
 enum fake_flags {
 	FAKE_PINNED = 1 << 0,    /* can be queued, but migration fails */
-	FAKE_SHARED = 1 << 1,    /* -EACCES */
+	FAKE_SHARED = 1 << 1,    /* -EACCES, but with MPOL_MF_MOVE_ALL */
 	FAKE_UNMOVABLE = 1 << 2, /* -EFAULT when moved; a query answers */
 	FAKE_ABSENT = 1 << 3,    /* -ENOENT */
 	FAKE_OFF_LRU = 1 << 4,   /* -EBUSY */
@@ -59,6 +59,7 @@ struct fake_kernel {
 
 	/* What was seen. */
 	size_t move_calls, query_calls;
+	size_t move_all_calls;     /* of move_calls */
 	size_t largest_call_pages; /* base pages */
 	uint64_t moved_pages;      /* base pages, of all calls */
 	size_t bad_calls;          /* an address twice, or of nothing that is mapped; no address, too many; pid 0 */

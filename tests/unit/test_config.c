@@ -230,15 +230,15 @@ static void wrong_types_are_refused(void)
 {
 	static const struct {
 		const char *value;
-		bool fits[OPTION_TYPE_LIST + 1];
+		bool fits[OPTION_TYPE_RULES + 1];
 	} values[] = {
 		{ "true", { [OPTION_TYPE_BOOL] = true } },
 		{ "1", { [OPTION_TYPE_INT] = true, [OPTION_TYPE_FLOAT] = true } },
 		{ "1.5", { [OPTION_TYPE_FLOAT] = true } },
 		{ "\"1\"", { [OPTION_TYPE_TEXT] = true, [OPTION_TYPE_ENUM] = true } },
-		{ "( \"1\" )", { [OPTION_TYPE_LIST] = true } },
+		{ "( \"1\" )", { [OPTION_TYPE_LIST] = true, [OPTION_TYPE_RULES] = true } },
 		{ "[ \"1\" ]", { [OPTION_TYPE_LIST] = true } },
-		{ "[ ]", { [OPTION_TYPE_LIST] = true } },
+		{ "[ ]", { [OPTION_TYPE_LIST] = true, [OPTION_TYPE_RULES] = true } },
 		{ "{ }", { 0 } },
 		{ "{ a = 1; }", { 0 } },
 	};

@@ -6,6 +6,7 @@
 #include "harness.h"
 #include "migrator_rig.h"
 #include "mover.h"
+#include "mover_rest.h"
 #include "policy.h"
 
 #define MIB (1ULL << 20)
@@ -282,30 +283,43 @@ static void busy_pages_are_tried_again(void)
 	CU_ASSERT_EQUAL(rig_pass(rig), 0);
 	CU_ASSERT_EQUAL(rig->result.moved_pages, 4);
 	CU_ASSERT_EQUAL(rig_stat(rig, STAT_MOVE_BUSY), 4);
+	/* Not at once: they wait, without a call. */
+	CU_ASSERT_EQUAL(rig_pass(rig), 0);
+	CU_ASSERT_EQUAL(rig->result.limit, LIMIT_REFUSED);
+	CU_ASSERT_EQUAL(rig_stat(rig, STAT_MOVE_BUSY), 4);
+	rig->now_ns += REST_FIRST_NS;
 	CU_ASSERT_EQUAL(rig_pass(rig), 0);
 	CU_ASSERT_EQUAL(rig->result.limit, LIMIT_REFUSED);
 	CU_ASSERT_EQUAL(rig_stat(rig, STAT_MOVE_BUSY), 8);
+	CU_ASSERT_EQUAL(rig_stat(rig, STAT_MOVE_SHARED), 2);
+	CU_ASSERT_EQUAL(rig_stat(rig, STAT_MOVE_FAILED), 2);
 	for (int i = 0; i < 10; i++)
 		p->folios[i].flags = 0;
-	/* The others have to become hot again. */
+	rig->now_ns += REST_FIRST_NS;
 	CU_ASSERT_EQUAL(rig_pass(rig), 0);
-	CU_ASSERT_EQUAL(rig->result.moved_pages, 4);
+	CU_ASSERT_EQUAL(rig->result.moved_pages, 0);
+	rig->now_ns += REST_FIRST_NS;
+	CU_ASSERT_EQUAL(rig_pass(rig), 0);
+	CU_ASSERT_EQUAL(rig->result.moved_pages, 6);
+	CU_ASSERT_EQUAL(rig->kernel.moved_pages, 10);
 	CU_ASSERT_EQUAL(rig_pass(rig), 0);
 	CU_ASSERT_EQUAL(rig->result.limit, LIMIT_NOTHING_HOT);
-	rig_hot(rig, 100, 4, 2, 4, 0);
-	CU_ASSERT_EQUAL(rig_pass(rig), 0);
-	CU_ASSERT_EQUAL(rig->kernel.moved_pages, 10);
 
-	/* One that is busy for ever is let go when its heat is a window old. */
-	rig_hot(rig, 100, 20, 1, 20, 0);
-	fake_folio_find(p, rig_addr(100, 20))->flags = FAKE_OFF_LRU;
-	for (int i = 0; i < 60; i++) {
+	/* One that is busy for ever is let go after a few tries with growing pauses, even while it stays hot. */
+	fake_folio_add(p, rig_addr(100, 20), RIG_PAGE, 2, FAKE_OFF_LRU);
+	for (int i = 0; i < 200; i++) {
+		if (i % 10 == 0)
+			rig_hot(rig, 100, 20, 1, 20, 0);
 		CU_ASSERT_EQUAL(rig_pass(rig), 0);
 		rig->now_ns += 100 * NSEC_PER_MSEC;
 	}
-	CU_ASSERT_EQUAL(rig->result.limit, LIMIT_NOTHING_HOT);
-	CU_ASSERT_EQUAL(rig_stat(rig, STAT_TOO_OLD), 1);
-	CU_ASSERT_EQUAL(rig_stat(rig, STAT_MOVE_BUSY), 8 + 50);
+	CU_ASSERT_EQUAL(rig_stat(rig, STAT_MOVE_BUSY), 8 + REST_TRIES);
+	/* Later it gets a new chance. */
+	rig->now_ns += REST_GIVEN_UP_NS;
+	fake_folio_find(p, rig_addr(100, 20))->flags = 0;
+	rig_hot(rig, 100, 20, 1, 20, 0);
+	CU_ASSERT_EQUAL(rig_pass(rig), 0);
+	CU_ASSERT_EQUAL(rig->result.moved_pages, 1);
 	rig_free(rig);
 }
 
@@ -470,13 +484,13 @@ struct matrix {
 	uint64_t all;
 };
 
-static void fill_matrix(void *ctx, int from_nid, int to_nid, enum mover_result result, uint64_t pages)
+static void fill_matrix(void *ctx, const struct mover_outcome *o)
 {
 	struct matrix *matrix = ctx;
 
-	matrix->all += pages;
-	if (from_nid >= 0 && from_nid < 4 && to_nid >= 0 && to_nid < 4)
-		matrix->pages[from_nid][to_nid][result] += pages;
+	matrix->all += o->pages;
+	if (o->from_nid >= 0 && o->from_nid < 4 && o->to_nid >= 0 && o->to_nid < 4)
+		matrix->pages[o->from_nid][o->to_nid][o->result] += o->pages;
 }
 
 struct watch {

@@ -81,19 +81,20 @@ static size_t count_result(const struct mover_page *pages, size_t n, enum mover_
 
 struct cells {
 	uint64_t pages[MOVER_RESULT_MAX];
-	uint64_t all;
+	uint64_t all, huge;
 	int n, from, to;
 };
 
-static void add_cell(void *ctx, int from_nid, int to_nid, enum mover_result result, uint64_t pages)
+static void add_cell(void *ctx, const struct mover_outcome *o)
 {
 	struct cells *c = ctx;
 
-	c->pages[result] += pages;
-	c->all += pages;
+	c->pages[o->result] += o->pages;
+	c->all += o->pages;
+	c->huge += o->huge ? o->pages : 0;
 	c->n++;
-	c->from = from_nid;
-	c->to = to_nid;
+	c->from = o->from_nid;
+	c->to = o->to_nid;
 }
 
 static const enum stat_id move_stat[MOVER_RESULT_MAX] = {

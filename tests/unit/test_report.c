@@ -48,7 +48,8 @@ static const struct report_source sources[] = {
 	{ .name = "hint_faults", .state = "running", .why = "", .cpus = 8, .samples = 41 },
 	{ .name = "ibs", .state = "failed", .why = "no such PMU", .detail = "ibs_op", .period = 10000 }
 };
-static const struct report_move moves[] = { { 5, 0, "ok", 512 }, { 5, 2, "busy", 3 } };
+static const struct report_move moves[] = { { 5, 0, true, "ok", 512 }, { 5, 2, false, "busy", 3 } };
+static const struct report_left left[] = { { "shared", 8192 }, { "rule", 1ULL << 40 } };
 static const struct report_migrator migrators[] = { { 5, "nothing: all that is hot is moved" } };
 
 static struct report make_report(const struct stats *stats)
@@ -85,6 +86,8 @@ static struct report make_report(const struct stats *stats)
 			   .regions = 4 },
 		.owners = 5,
 		.moves = moves,
+		.left = left,
+		.n_left = 2,
 		.n_moves = 2,
 		.migrators = migrators,
 		.n_migrators = 1,
@@ -184,8 +187,10 @@ static void document_is_what_users_were_promised(void)
 	CU_ASSERT_EQUAL(number_at(doc, "promoted_pages"), 512);
 	CU_ASSERT_EQUAL(number_at(doc, "promoted_bytes"), 2 * MIB);
 	CU_ASSERT_EQUAL(number_at(doc, "demoted_bytes"), 4096);
-	CU_ASSERT_EQUAL(json_object_size(at(doc, "left_alone")), 0);
-	CU_ASSERT(json_is_object(at(doc, "left_alone")));
+	CU_ASSERT_EQUAL(json_object_size(at(doc, "left_alone")), 2);
+	CU_ASSERT_EQUAL(number_at(doc, "left_alone.shared"), 8192);
+	CU_ASSERT_EQUAL(number_at(doc, "left_alone.rule"), 1ULL << 40);
+	CU_ASSERT(json_is_true(at(doc, "moves.0.huge")));
 	CU_ASSERT_EQUAL(number_at(doc, "moves.1.from"), 5);
 	CU_ASSERT_EQUAL(number_at(doc, "moves.1.to"), 2);
 	CU_ASSERT(text_is(doc, "moves.1.result", "busy"));

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What of a node's hot memory may move at all, and at what rate of its rule. */
+#include "clock.h"
+#include "config.h"
+#include "migrator_internal.h"
+#include "owners.h"
+#include "rcu.h"
+#include "sample.h"
+#include "stats.h"
+
+void migrator_manage_start(struct migrator_pass_state *p)
+{
+	struct migrator *m = p->m;
+	uint64_t share = (uint64_t)nodeset_count(&p->topology->lower) * m->params.parts;
+
+	manage_left_tick(m->left, p->start_ns);
+	for (int i = 0; i < p->config->manage_rules.n; i++) {
+		int64_t mib = p->config->manage_rules.rule[i].rate_mib_per_sec;
+		struct tokens *t = &m->rule_tokens[i];
+		uint64_t rate, burst;
+
+		if (mib < 0)
+			continue;
+		rate = ((uint64_t)mib << 20) / (share ? share : 1);
+		burst = rate / 1000 * (uint64_t)p->config->promote_burst_ms;
+		burst = burst > PAGE_SIZE_BYTES ? burst : PAGE_SIZE_BYTES;
+		if (t->burst_bytes == 0)
+			tokens_init(t, rate, burst, p->start_ns);
+		else if (t->rate_bytes_per_sec != rate || t->burst_bytes != burst)
+			tokens_set(t, rate, burst, p->start_ns);
+	}
+}
+
+/* The bucket of rule @i, or NULL: it has none. */
+struct tokens *migrator_manage_tokens(const struct migrator_pass_state *p, int i)
+{
+	if (i < 0 || i >= p->config->manage_rules.n || p->config->manage_rules.rule[i].rate_mib_per_sec < 0)
+		return NULL;
+	return &p->m->rule_tokens[i];
+}
+
+void migrator_manage_left(struct migrator_pass_state *p, const struct hotness_candidate *c, enum manage_reason reason)
+{
+	uint64_t number = c->pfn;
+
+	/* A page of a region is known by its address only. */
+	if (number == HOTNESS_NO_PFN)
+		number = 1ULL << 63 | (uint64_t)c->owner_slot << 36 | c->addr >> PAGE_SHIFT;
+	manage_left_add(p->m->left, reason, number, c->page_bytes);
+	p->left = true;
+}
+
+enum migrator_manage migrator_manage_ask(struct migrator_pass_state *p, const struct hotness_candidate *c,
+					 uint64_t now_ns, struct manage_answer *ret)
+{
+	struct owner *owner = owners_at(p->m->params.owners, c->owner_slot);
+
+	/* hotness_scan() has found it, in this read section. */
+	if (!owner)
+		return MIGRATOR_LEAVES;
+	manage_ask(p->m->params.manage, owner, c->addr, now_ns, ret);
+	if (ret->verdict == MANAGE_LEAVE || ret->verdict == MANAGE_WAIT)
+		migrator_manage_left(p, c, ret->reason);
+	if (ret->verdict == MANAGE_LEAVE)
+		return MIGRATOR_LEAVES;
+	if (ret->verdict == MANAGE_WAIT) {
+		p->waits = true;
+		return MIGRATOR_WAITS;
+	}
+	if (c->pfn == HOTNESS_NO_PFN)
+		return MIGRATOR_MAY_MOVE;
+	switch (mover_rest_page(p->m->rest, c->pfn, c->owner_slot, now_ns)) {
+	case REST_WAITS:
+		p->hot = p->refused = true;
+		return MIGRATOR_WAITS;
+	case REST_GIVEN_UP:
+		p->hot = p->refused = true;
+		return MIGRATOR_LEAVES;
+	case REST_NOT:
+		break;
+	}
+	return MIGRATOR_MAY_MOVE;
+}
+
+bool migrator_manage_again(struct migrator_pass_state *p, const struct hotness_candidate *c, struct manage_answer *ret)
+{
+	struct owner *owner;
+	bool may = true;
+
+	/* Of one that is gone nothing is known; the check that follows finds that out. */
+	*ret = (struct manage_answer){ .rule = -1 };
+	rcu_enter();
+	owner = owners_at(p->m->params.owners, c->owner_slot);
+	if (owner && owner->pid == c->pid && owner->start_ticks == c->start_ticks) {
+		manage_ask(p->m->params.manage, owner, c->addr, clock_now_ns(p->m->params.clock), ret);
+		may = ret->verdict == MANAGE_MOVE || (p->observing && ret->verdict == MANAGE_OBSERVE);
+	}
+	rcu_leave();
+	return may;
+}
