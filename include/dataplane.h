@@ -74,9 +74,10 @@ void dataplane_policy(const struct dataplane *dp, struct decider_view *ret);
 
 struct dataplane_migrator {
 	int nid;
-	const char *limit;         /* in plain words */
-	bool holds_back;           /* something ready was not moved */
-	uint64_t in_call_since_ns; /* 0: not in one */
+	const char *limit;                                  /* in plain words */
+	bool holds_back;                                    /* something ready was not moved */
+	uint64_t in_call_since_ns;                          /* 0: not in one */
+	uint64_t batch_pages, call_ns, page_ns, longest_ns; /* see struct migrator_calls */
 };
 
 /* The migrators, up to @max; returns how many. */

@@ -94,6 +94,16 @@ int64_t migrator_pause_ms(const struct config *config, const struct migrator_pas
 
 /* Limit of the last pass. Any thread. */
 enum migrator_limit migrator_last_limit(const struct migrator *migrator);
+struct migrator_calls {
+	uint64_t batch_pages; /* that go into one call now; 0: none was made yet */
+	uint64_t call_ns;     /* what a call costs beside its pages; both 0: not known yet */
+	uint64_t page_ns;
+	uint64_t longest_ns;
+};
+
+/* How it moves. Any thread. */
+void migrator_calls(const struct migrator *migrator, struct migrator_calls *ret);
+
 /* Since when it is inside a move call, CLOCK_MONOTONIC ns; 0 when it is not. Any thread. */
 uint64_t migrator_in_call_since_ns(const struct migrator *migrator);
 /* What was left alone, of any thread. */

@@ -11,6 +11,7 @@
 #include "manage_left.h"
 #include "migrator.h"
 #include "mover.h"
+#include "mover_batch.h"
 #include "mover_rest.h"
 #include "nodeset.h"
 #include "plan.h"
@@ -37,12 +38,14 @@ struct migrator {
 	struct migrator_params params;
 	struct mover_outcomes *outcomes;
 	struct plan *plan;
+	struct mover_batch batch; /* of calls with base pages only */
 	struct mover_rest *rest;
 	struct manage_left *left;
 	struct tokens rule_tokens[RULES_MAX]; /* of rules that have a rate; burst_bytes 0: not started */
 	struct migrator_target *targets;      /* by nid */
 	struct topology_room *rooms;          /* by nid */
 	enum record_layout layout;
+	uint64_t rounds;
 	uint64_t surveyed_ns; /* what was touched before has been counted as a candidate */
 	struct decider *decider;
 	bool owns_decider;
@@ -50,6 +53,8 @@ struct migrator {
 	bool warned_denied;
 	_Atomic uint32_t limit; /* relaxed, both: a moment's view for status */
 	_Atomic uint64_t in_call_since_ns;
+	/* Relaxed, the same: what batch says, in ns, and the size that follows. */
+	_Atomic uint64_t cost_call_ns, cost_page_ns, longest_ns, batch_pages;
 };
 
 /* What was granted to the candidate that decide() said yes to, until taken() is called for it. */

@@ -99,7 +99,9 @@ struct mover {
 struct mover_summary {
 	uint64_t moved_pages; /* base pages */
 	uint64_t moved_bytes;
-	uint64_t call_ns; /* in the move call alone */
+	uint64_t call_ns;    /* in the move calls alone */
+	uint64_t call_pages; /* base pages in the first of them */
+	size_t calls;
 };
 
 /*

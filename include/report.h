@@ -69,6 +69,10 @@ struct report_owner {
 struct report_migrator {
 	int nid;
 	const char *limit;
+	uint64_t batch_pages; /* that go into one move call; 0: none was made yet */
+	uint64_t call_ns;     /* what a call costs beside its pages; 0 with page_ns: not known yet */
+	uint64_t page_ns;     /* what a page costs */
+	uint64_t longest_ns;  /* the longest call so far */
 };
 
 /* What policy region knows; all 0 with another one. */
@@ -123,7 +127,8 @@ struct report {
  * still fill: free above the watermark and, on a fast node, the headroom), high_bytes, promo_bytes}, tiers[] {tier,
  * nodes[], total_bytes, free_bytes, room_bytes}, tiers_origin, observe_only, advice, counters {by the names of
  * stats.def}, promoted_pages, promoted_bytes, demoted_bytes, left_alone {reason: bytes of hot memory in the
- * last minute or two, about}, moves[] {from, to, huge, result, pages}, migrators[] {nid, limit}, map {bytes,
+ * last minute or two, about}, moves[] {from, to, huge, result, pages}, migrators[] {nid, limit, batch_pages, call_ns,
+ * page_ns, longest_ns}, map {bytes,
  * memory_max_bytes, sections, chunks, records, regions, owners, evicted_regions, evicted_records}, processes[] {pid,
  * name, regions, bytes (of the tables), hot_bytes, evicted_regions; largest first, at most REPORT_OWNERS_MAX}, policy
  * {name, capacity_bytes, hit_ratio {50, 100, 150: predicted with that percentage of it}, known {ratio, margin} or null,

@@ -215,7 +215,14 @@ void daemon_with_report(struct daemon *daemon, void (*fn)(void *ctx, const struc
 	look_at_policy(daemon, &report.policy);
 	report.n_moves = moves.n;
 	for (size_t i = 0; i < n_migrators; i++)
-		shown[i] = (struct report_migrator){ .nid = migrators[i].nid, .limit = migrators[i].limit };
+		shown[i] = (struct report_migrator){
+			.nid = migrators[i].nid,
+			.limit = migrators[i].limit,
+			.batch_pages = migrators[i].batch_pages,
+			.call_ns = migrators[i].call_ns,
+			.page_ns = migrators[i].page_ns,
+			.longest_ns = migrators[i].longest_ns,
+		};
 	report.n_migrators = n_migrators;
 	report.limiting = limiting(daemon, migrators, n_migrators);
 

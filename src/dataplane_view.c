@@ -38,12 +38,18 @@ size_t dataplane_migrators(const struct dataplane *dp, struct dataplane_migrator
 	for (size_t i = 0; i < n; i++) {
 		const struct migrator *m = dp->migrators[i]->migrator;
 		enum migrator_limit limit = migrator_last_limit(m);
+		struct migrator_calls calls;
 
+		migrator_calls(m, &calls);
 		ret[i] = (struct dataplane_migrator){
 			.nid = migrator_nid(m),
 			.limit = migrator_limit_text[limit],
 			.holds_back = limit != LIMIT_NOTHING_HOT && limit != LIMIT_NONE,
 			.in_call_since_ns = migrator_in_call_since_ns(m),
+			.batch_pages = calls.batch_pages,
+			.call_ns = calls.call_ns,
+			.page_ns = calls.page_ns,
+			.longest_ns = calls.longest_ns,
 		};
 	}
 	return n;

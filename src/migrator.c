@@ -91,6 +91,16 @@ enum migrator_limit migrator_last_limit(const struct migrator *m)
 	return (enum migrator_limit)atomic_load_explicit(&m->limit, memory_order_relaxed);
 }
 
+void migrator_calls(const struct migrator *m, struct migrator_calls *ret)
+{
+	*ret = (struct migrator_calls){
+		.batch_pages = atomic_load_explicit(&m->batch_pages, memory_order_relaxed),
+		.call_ns = atomic_load_explicit(&m->cost_call_ns, memory_order_relaxed),
+		.page_ns = atomic_load_explicit(&m->cost_page_ns, memory_order_relaxed),
+		.longest_ns = atomic_load_explicit(&m->longest_ns, memory_order_relaxed),
+	};
+}
+
 uint64_t migrator_in_call_since_ns(const struct migrator *m)
 {
 	return atomic_load_explicit(&m->in_call_since_ns, memory_order_relaxed);
@@ -271,6 +281,21 @@ static void look_at_results(struct migrator_pass_state *p, struct work *w, const
 	credit_owner(p, &w->batch, sum->moved_bytes);
 }
 
+/* What the call says about the size of the next. Only of base pages: a huge one costs less than as many of them. */
+static void learn(struct migrator *m, const struct work *w, const struct mover_summary *sum)
+{
+	double call_ns, page_ns;
+
+	/* Several calls: pages that failed in between cost in another way. */
+	if (sum->calls != 1 || w->batch.pages != w->batch.candidates)
+		return;
+	mover_batch_learn(&m->batch, (size_t)sum->call_pages, sum->call_ns);
+	mover_batch_cost(&m->batch, &call_ns, &page_ns);
+	atomic_store_explicit(&m->cost_call_ns, (uint64_t)call_ns, memory_order_relaxed);
+	atomic_store_explicit(&m->cost_page_ns, (uint64_t)page_ns, memory_order_relaxed);
+	atomic_store_explicit(&m->longest_ns, m->batch.longest_ns, memory_order_relaxed);
+}
+
 /* One batch, outside the read section. */
 static void act(struct migrator_pass_state *p, struct work *w)
 {
@@ -324,6 +349,7 @@ static void act(struct migrator_pass_state *p, struct work *w)
 			    "pghotd needs CAP_SYS_PTRACE",
 			    w->batch.pid);
 	}
+	learn(m, w, &sum);
 	look_at_results(p, w, &sum);
 }
 
@@ -333,20 +359,35 @@ static bool time_is_up(const struct migrator_pass_state *p)
 	       (uint64_t)p->config->promote_scan_sleep_ms * NSEC_PER_MSEC;
 }
 
+/*
+ * Sizes that never change say nothing about what a call costs by itself, so every sixteenth round has calls of half the
+ * size.
+ */
+static size_t batch_size(const struct migrator_pass_state *p, size_t max_pages)
+{
+	struct migrator *m = p->m;
+	size_t pages = mover_batch_size(&m->batch, (uint64_t)p->config->promote_stall_ms * NSEC_PER_MSEC, max_pages);
+
+	atomic_store_explicit(&m->batch_pages, pages, memory_order_relaxed);
+	if (m->batch.calls > 0 && ++m->rounds % 16 == 0 && pages >= 2 * MOVER_BATCH_MIN)
+		return pages / 2;
+	return pages;
+}
+
 static void run(struct migrator_pass_state *p)
 {
 	struct work work; /* about 40 KiB */
 	struct migrator *m = p->m;
-	size_t batch_pages = (size_t)p->config->promote_batch_pages;
+	size_t max_pages = (size_t)p->config->promote_batch_pages;
 
-	if (batch_pages > MOVER_BATCH_MAX)
-		batch_pages = MOVER_BATCH_MAX;
+	if (max_pages > MOVER_BATCH_MAX)
+		max_pages = MOVER_BATCH_MAX;
 	for (int round = 0; !stopped(m); round++) {
 		if (round == ROUNDS_MAX || (round > 0 && time_is_up(p))) {
 			p->out_of_time = true;
 			return;
 		}
-		plan_reset(m->plan, batch_pages);
+		plan_reset(m->plan, batch_size(p, max_pages));
 		p->plan_full = false;
 		p->scanned_ns = clock_now_ns(m->params.clock);
 		migrator_regions(p);

@@ -269,12 +269,17 @@ static void call_once(const struct mover *mover, uint32_t pid, int nid, struct l
 {
 	int status[MOVER_BATCH_MAX], now[MOVER_BATCH_MAX];
 	size_t n = list->n, untried = n;
+	uint64_t pages = 0;
 	bool complete = true;
 	uint64_t start_ns;
 	long r, error;
 
 	for (size_t i = 0; i < n; i++)
 		status[i] = MOVER_STATUS_UNWRITTEN;
+	for (size_t i = 0; i < n; i++)
+		pages += list->page[i]->bytes / PAGE_SIZE_BYTES;
+	if (sum->calls++ == 0)
+		sum->call_pages = pages;
 	start_ns = clock_now_ns(mover->clock);
 	r = (mover->shared ? mover->ops->move_all : mover->ops->move)(mover->ctx, pid, n, list->addr, nid, status);
 	sum->call_ns += clock_now_ns(mover->clock) - start_ns;

@@ -26,7 +26,9 @@
 #define TIER_ROWS   4
 #define REASONS_MAX 3
 #define HINT_ROWS   3
-#define SPARE_ROWS  7 /* with this many left, an empty line sets the advice apart */
+/* Less shared memory than this is not worth a hint. */
+#define SHARED_WORTH_BYTES (8ULL << 20)
+#define SPARE_ROWS         7 /* with this many left, an empty line sets the advice apart */
 
 struct screen {
 	FILE *out;
@@ -281,6 +283,23 @@ static void put_ranking(struct screen *s, const char *label, const struct rankin
 	row(s, label, 1, "%s%s: %s", format(n, ranking->sum), unit, list);
 }
 
+/* Both ends of the trade: what a call costs, and how long it lasts. Of the migrator with the longest. */
+static void put_calls(struct screen *s)
+{
+	const json_t *migrators = json_object_get(s->doc, "migrators"), *migrator, *worst = NULL;
+	char a[PRINT_SHORT_MAX];
+	size_t i;
+
+	json_array_foreach (migrators, i, migrator)
+		if (number(migrator, "page_ns") > 0 &&
+		    (!worst || number(migrator, "longest_ns") > number(worst, "longest_ns")))
+			worst = migrator;
+	if (worst)
+		row(s, "Calls", 1, "of %s pages: %.1f us and %.1f us a page, the longest %.1f ms",
+		    print_count(a, number(worst, "batch_pages")), (double)number(worst, "call_ns") / 1e3,
+		    (double)number(worst, "page_ns") / 1e3, (double)number(worst, "longest_ns") / 1e6);
+}
+
 static void put_moved(struct screen *s)
 {
 	uint64_t pages = counter(s, STAT_PROMOTED_PAGES), calls = counter(s, STAT_MOVE_CALLS),
@@ -297,6 +316,7 @@ static void put_moved(struct screen *s)
 	if (pages > 0 || strcmp(text(s->doc, "mode"), "promote") == 0)
 		row(s, "Moved up", 1, "%s pages (%s) in %s calls", print_count(a, pages),
 		    print_bytes(b, counter(s, STAT_PROMOTED_BYTES)), print_count(c, calls));
+	put_calls(s);
 	for (int i = STAT_MOVE_BUSY; i <= STAT_MOVE_FAILED; i++)
 		rank(&failed, stat_info[i].name + strlen("move_"), counter(s, (enum stat_id)i));
 	put_ranking(s, "Not moved", &failed, print_count, " pages");
@@ -344,7 +364,7 @@ static void put_hints(struct screen *s)
 {
 	const json_t *sources = json_object_get(s->doc, "sources"), *source;
 	const char *label = "To do", *reason = text(s->doc, "reason");
-	uint64_t total = counter(s, STAT_TOTAL);
+	uint64_t total = counter(s, STAT_TOTAL), shared;
 	char n[PRINT_SHORT_MAX];
 	size_t i;
 
@@ -367,6 +387,14 @@ static void put_hints(struct screen *s)
 		if (value == 0 || (double)value * 1000 < (double)total * warned[i].permille)
 			continue;
 		row(s, label, HINT_ROWS, "%s: %s. %s", info->line, print_count(n, value), info->prose);
+		label = NULL;
+	}
+	shared = number(json_object_get(s->doc, "left_alone"), "shared");
+	if (shared >= SHARED_WORTH_BYTES) {
+		row(s, label, HINT_ROWS,
+		    "%s of hot memory stay because they are shared; to move them: kinds = { shared = true; }, or "
+		    "shared = true in a rule of manage.rules",
+		    print_bytes(n, shared));
 		label = NULL;
 	}
 	if (strcmp(text(s->doc, "state"), "observing") == 0 && !json_is_true(json_object_get(s->doc, "observe_only"))) {

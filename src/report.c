@@ -216,6 +216,10 @@ static json_t *make_migrators(const struct report *report, bool *ok)
 
 		put(object, "nid", json_integer(report->migrators[i].nid), ok);
 		put(object, "limit", text(report->migrators[i].limit), ok);
+		put(object, "batch_pages", unsigned_number(report->migrators[i].batch_pages), ok);
+		put(object, "call_ns", unsigned_number(report->migrators[i].call_ns), ok);
+		put(object, "page_ns", unsigned_number(report->migrators[i].page_ns), ok);
+		put(object, "longest_ns", unsigned_number(report->migrators[i].longest_ns), ok);
 		append(array, object, ok);
 	}
 	return array;

@@ -184,6 +184,7 @@ MACHINE_UNUSED static struct rig *rig_new(const struct rig_options *options)
 		.promote_freq_window_ms = options->layout == RECORD_COMPACT ? 3000 : 5000,
 		.promote_scan_sleep_ms = 100,
 		.promote_batch_pages = 512,
+		.promote_stall_ms = 20,
 	};
 	rig->params = (struct migrator_params){
 		.nid = 2,

@@ -197,7 +197,11 @@ static void screen_of_a_good_day(void)
 		"\"counters\":{\"total\":1234567,\"useful\":1222221,\"lost\":12,\"dropped_memory\":3,"
 		"\"dropped_queue_full\":4,\"pgpromote_candidate\":443322,\"promoted_pages\":312345,"
 		"\"promoted_bytes\":1279365120,\"move_calls\":1234,\"move_ok\":312345,\"move_already\":7,"
-		"\"move_busy\":120,\"move_shared\":32,\"move_no_memory\":4,\"move_failed\":1},\"left_alone\":{},"
+		"\"move_busy\":120,\"move_shared\":32,\"move_no_memory\":4,\"move_failed\":1},\"left_alone\":{"
+		"\"shared\":1073741824,\"real_time\":4096},"
+		"\"migrators\":[{\"nid\":2,\"batch_pages\":384,\"call_ns\":50000,\"page_ns\":2540,\"longest_ns\":"
+		"1234567},"
+		"{\"nid\":3,\"batch_pages\":8,\"call_ns\":5,\"page_ns\":2,\"longest_ns\":7}],"
 		"\"map\":{\"bytes\":12345678,\"memory_max_bytes\":1073741824,\"regions\":345,\"records\":12345,"
 		"\"sections\":8,\"chunks\":1290,\"evicted_regions\":2,\"owners\":4},"
 		"\"policy\":{\"name\":\"region\",\"known\":{\"ratio\":0.9637,\"margin\":0.0121},"
@@ -212,11 +216,26 @@ static void screen_of_a_good_day(void)
 		"Hot pages   443,322 found on a slow tier\n"
 		"Known       96 +- 2% of far accesses fall on known regions; 12 of them wait\n"
 		"Moved up    312,345 pages (1.1 GiB) in 1,234 calls\n"
+		"Calls       of 384 pages: 50.0 us and 2.5 us a page, the longest 1.2 ms\n"
 		"Not moved   157 pages: 120 busy, 32 shared, 4 no memory, 1 other\n"
+		"Left alone  1.0 GiB: 1.0 GiB shared, 4.0 KiB real time\n"
 		"Tables      11.7 MiB of 1.0 GiB; 345 regions, 12,345 pages, 4 processes\n"
 		"            8 sections, 1,290 chunks; 2 regions evicted\n"
 		"\n"
-		"To do       nothing, all is well\n");
+		"To do       1.0 GiB of hot memory stay because they are shared; to move them:\n"
+		"            kinds = { shared = true; }, or shared = true in a rule of\n"
+		"            manage.rules\n");
+	check_screen("{\"version\":\"0.1.0\",\"mode\":\"promote\",\"state\":\"promoting\",\"uptime_ns\":0,\"pid\":812}",
+		     "pghotd 0.1.0: promoting; up 0 seconds, pid 812\n"
+		     "\n"
+		     "Sources     none in use\n"
+		     "Tiers       none known\n"
+		     "Samples     none yet; 0 lost\n"
+		     "Hot pages   0 found on a slow tier\n"
+		     "Moved up    0 pages (0 B) in 0 calls\n"
+		     "Tables      none yet\n"
+		     "\n"
+		     "To do       nothing, all is well\n");
 }
 
 static void screen_of_an_observer(void)

@@ -50,7 +50,8 @@ static const struct report_source sources[] = {
 };
 static const struct report_move moves[] = { { 5, 0, true, "ok", 512 }, { 5, 2, false, "busy", 3 } };
 static const struct report_left left[] = { { "shared", 8192 }, { "rule", 1ULL << 40 } };
-static const struct report_migrator migrators[] = { { 5, "nothing: all that is hot is moved" } };
+static const struct report_migrator migrators[] = { { 5, "nothing: all that is hot is moved", 384, 50000, 2500,
+						      1200000 } };
 
 static struct report make_report(const struct stats *stats)
 {
@@ -197,6 +198,10 @@ static void document_is_what_users_were_promised(void)
 	CU_ASSERT_EQUAL(number_at(doc, "moves.1.pages"), 3);
 	CU_ASSERT_EQUAL(number_at(doc, "migrators.0.nid"), 5);
 	CU_ASSERT(text_is(doc, "migrators.0.limit", "nothing: all that is hot is moved"));
+	CU_ASSERT_EQUAL(number_at(doc, "migrators.0.batch_pages"), 384);
+	CU_ASSERT_EQUAL(number_at(doc, "migrators.0.call_ns"), 50000);
+	CU_ASSERT_EQUAL(number_at(doc, "migrators.0.page_ns"), 2500);
+	CU_ASSERT_EQUAL(number_at(doc, "migrators.0.longest_ns"), 1200000);
 	CU_ASSERT_EQUAL(number_at(doc, "map.bytes"), 12 * MIB);
 	CU_ASSERT_EQUAL(number_at(doc, "map.memory_max_bytes"), GIB);
 	CU_ASSERT_EQUAL(number_at(doc, "map.sections"), 1);
