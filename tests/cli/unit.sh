@@ -39,7 +39,7 @@ for line in Type=notify "RestartPreventExitStatus=64 69 77 78" "RuntimeDirectory
 	grep -qx "$line" "$unit" || fault "no $line"
 done
 grep -q '^ProtectKernelTunables=' "$unit" && fault "ProtectKernelTunables shuts out the sysctls"
-for capability in CAP_SYS_ADMIN CAP_PERFMON CAP_SYS_PTRACE CAP_CHOWN; do
+for capability in CAP_SYS_ADMIN CAP_PERFMON CAP_SYS_PTRACE CAP_SYS_NICE CAP_DAC_READ_SEARCH CAP_CHOWN; do
 	grep -q "^CapabilityBoundingSet=.*\b$capability\b" "$unit" || fault "no $capability"
 	grep -q "^#   $capability  *[a-z]" "$unit" || fault "$capability isn't explained"
 done
