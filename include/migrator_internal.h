@@ -10,6 +10,7 @@
 #include "hotness.h"
 #include "manage_left.h"
 #include "migrator.h"
+#include "migrator_collapse.h"
 #include "mover.h"
 #include "mover_batch.h"
 #include "mover_rest.h"
@@ -41,6 +42,7 @@ struct migrator {
 	struct mover_batch batch; /* of calls with base pages only */
 	struct mover_rest *rest;
 	struct manage_left *left;
+	struct migrator_collapse *collapse;
 	struct tokens rule_tokens[RULES_MAX]; /* of rules that have a rate; burst_bytes 0: not started */
 	struct migrator_target *targets;      /* by nid */
 	struct topology_room *rooms;          /* by nid */

@@ -34,6 +34,9 @@ struct mover_ops {
 	long (*move)(void *ctx, uint32_t pid, size_t n, void **addrs, int nid, int *status);
 	/* The same with MPOL_MF_MOVE_ALL: pages that other processes map too. */
 	long (*move_all)(void *ctx, uint32_t pid, size_t n, void **addrs, int nid, int *status);
+	/* As process_madvise(2) with MADV_COLLAPSE: the region becomes a huge page on the node of most of it. 0 or
+	 * -errno. */
+	long (*collapse)(void *ctx, uint32_t pid, uint64_t addr, uint64_t bytes);
 	/* As move_pages(2) without nodes: where are they? */
 	long (*query)(void *ctx, uint32_t pid, size_t n, void **addrs, int *status);
 };

@@ -59,7 +59,9 @@ struct migrator *migrator_new(const struct migrator_params *params)
 	m->decider = params->decider ? params->decider : decider_new(params->hotness);
 	m->rest = mover_rest_new();
 	m->left = manage_left_new();
-	if (!m->outcomes || !m->plan || !m->rest || !m->left || !m->targets || !m->rooms || !m->decider) {
+	m->collapse = migrator_collapse_new();
+	if (!m->outcomes || !m->plan || !m->rest || !m->left || !m->collapse || !m->targets || !m->rooms ||
+	    !m->decider) {
 		migrator_free(m);
 		return NULL;
 	}
@@ -74,6 +76,7 @@ void migrator_free(struct migrator *m)
 	plan_free(m->plan);
 	mover_rest_free(m->rest);
 	manage_left_free(m->left);
+	migrator_collapse_free(m->collapse);
 	free(m->targets);
 	free(m->rooms);
 	if (m->owns_decider)
@@ -235,6 +238,12 @@ static void look_at_result(struct migrator_pass_state *p, struct work *w, size_t
 	uint64_t now_ns = clock_now_ns(p->m->params.clock);
 
 	switch (w->page[k].result) {
+	case MOVER_OK:
+	case MOVER_ALREADY:
+		if (p->config->promote_collapse)
+			migrator_collapse_note(p->m->collapse, c,
+					       w->page[k].result == MOVER_OK ? w->batch.nid : w->page[k].from_nid);
+		break;
 	case MOVER_BUSY:
 	case MOVER_SHARED:
 	case MOVER_FAILED:
@@ -311,6 +320,13 @@ static void act(struct migrator_pass_state *p, struct work *w)
 	/* Rules and memory may have changed since the scan. */
 	if (!w->may_move) {
 		p->waits = true;
+		put_back_all(p, w);
+		return;
+	}
+	/* An earlier call of this round has found the node closed to it. */
+	if (mover_rest_process(m->rest, w->batch.owner_slot, w->batch.start_ticks, w->batch.nid,
+			       clock_now_ns(m->params.clock))) {
+		p->refused = true;
 		put_back_all(p, w);
 		return;
 	}
@@ -426,6 +442,15 @@ static enum migrator_limit what_held_it_back(const struct migrator_pass_state *p
 	return LIMIT_NONE;
 }
 
+static bool may_collapse(void *ctx, const struct hotness_candidate *c)
+{
+	struct migrator_pass_state *p = ctx;
+	struct manage_answer answer;
+
+	return !stopped(p->m) && migrator_manage_again(p, c, &answer) &&
+	       owners_check(p->m->params.owners, c->owner_slot, c->pid, c->start_ticks);
+}
+
 static int pass_in(struct migrator_pass_state *p)
 {
 	struct migrator *m = p->m;
@@ -453,7 +478,10 @@ static int pass_in(struct migrator_pass_state *p)
 		.stop = m->params.stop,
 	};
 	migrator_decide(p);
+	migrator_collapse_start(m->collapse);
 	run(p);
+	if (p->config->promote_collapse && !p->observing)
+		migrator_collapse_run(m->collapse, &p->mover, may_collapse, p);
 	if (p->survey)
 		m->surveyed_ns = p->start_ns;
 	if (p->no_tokens || p->no_rule_tokens)

@@ -3,8 +3,16 @@
 #include <errno.h>
 #include <numa.h>
 #include <numaif.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
+#include "cleanup.h"
 #include "mover.h"
+
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25 /* since Linux 6.1 */
+#endif
 
 /*
  * The kernel asks for CAP_SYS_PTRACE over another user's process, not for CAP_SYS_NICE as move_pages(2) says (measured
@@ -35,6 +43,19 @@ static long move_all(void *ctx, uint32_t pid, size_t n, void **addrs, int nid, i
 	return move_with(pid, n, addrs, nid, status, MPOL_MF_MOVE_ALL);
 }
 
+/* The pid was checked just before; by the descriptor it stays the same process from here on. */
+static long collapse(void *ctx, uint32_t pid, uint64_t addr, uint64_t bytes)
+{
+	struct iovec range = { .iov_base = (void *)(uintptr_t)addr, .iov_len = bytes };
+	_cleanup_close_ int fd = -1;
+
+	(void)ctx;
+	fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (fd < 0)
+		return -errno;
+	return syscall(SYS_process_madvise, fd, &range, 1, MADV_COLLAPSE, 0) == (long)bytes ? 0 : -errno;
+}
+
 static long query(void *ctx, uint32_t pid, size_t n, void **addrs, int *status)
 {
 	(void)ctx;
@@ -44,4 +65,6 @@ static long query(void *ctx, uint32_t pid, size_t n, void **addrs, int *status)
 	return r < 0 ? -errno : r;
 }
 
-const struct mover_ops mover_pages_ops = { .name = "move_pages", .move = move, .move_all = move_all, .query = query };
+const struct mover_ops mover_pages_ops = {
+	.name = "move_pages", .move = move, .move_all = move_all, .collapse = collapse, .query = query
+};

@@ -277,6 +277,16 @@ static long fake_move_all(void *ctx, uint32_t pid, size_t n, void **addrs, int n
 	return move(ctx, pid, n, addrs, nid, true, status);
 }
 
+static long fake_collapse(void *ctx, uint32_t pid, uint64_t addr, uint64_t bytes)
+{
+	struct fake_kernel *kernel = ctx;
+
+	kernel->collapse_calls++;
+	kernel->collapsed_addr = addr;
+	kernel->bad_calls += bytes != 2 << 20 || addr % bytes != 0 || !fake_process_find(kernel, pid);
+	return kernel->collapse_error;
+}
+
 static long fake_query(void *ctx, uint32_t pid, size_t n, void **addrs, int *status)
 {
 	struct fake_kernel *kernel = ctx;
@@ -303,5 +313,5 @@ static long fake_query(void *ctx, uint32_t pid, size_t n, void **addrs, int *sta
 }
 
 const struct mover_ops fake_kernel_ops = {
-	.name = "fake", .move = fake_move, .move_all = fake_move_all, .query = fake_query
+	.name = "fake", .move = fake_move, .move_all = fake_move_all, .collapse = fake_collapse, .query = fake_query
 };

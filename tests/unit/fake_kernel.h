@@ -61,8 +61,11 @@ struct fake_kernel {
 	size_t move_calls, query_calls;
 	size_t move_all_calls;     /* of move_calls */
 	size_t largest_call_pages; /* base pages */
-	uint64_t moved_pages;      /* base pages, of all calls */
-	size_t bad_calls;          /* an address twice, or of nothing that is mapped; no address, too many; pid 0 */
+	size_t collapse_calls;
+	uint64_t collapsed_addr; /* of the last of them */
+	long collapse_error;     /* what they return */
+	uint64_t moved_pages;    /* base pages, of all calls */
+	size_t bad_calls;        /* an address twice, or of nothing that is mapped; no address, too many; pid 0 */
 };
 
 /* @ctx of these is a struct fake_kernel. */

@@ -647,7 +647,36 @@ static void agrees_with_the_model(void)
 	}
 }
 
-TEST_MAIN(migrator, TEST(moves_what_is_hot), TEST(every_limit_has_its_words),
+/* A region of base pages that moved whole becomes a huge page, if that is asked for, and no other. */
+static void whole_regions_collapse(void)
+{
+	for (int ask = 0; ask < 2; ask++) {
+		struct rig *rig = rig_new(&plain);
+
+		rig->config.promote_collapse = ask;
+		rig_hot(rig, 100, 512, 512, 0, 0);    /* whole */
+		rig_hot(rig, 100, 1024, 511, 512, 0); /* all but one */
+		rig_hot(rig, 101, 0, 256, 1024, 0);   /* half here, half there */
+		rig_hot(rig, 101, 256, 256, 1280, 1);
+		CU_ASSERT_EQUAL(rig_pass(rig), 0);
+		CU_ASSERT_EQUAL(rig->result.moved_pages, 512 + 511 + 512);
+		CU_ASSERT_EQUAL(rig->kernel.collapse_calls, (size_t)ask);
+		CU_ASSERT_EQUAL(rig_stat(rig, STAT_COLLAPSED), (uint64_t)ask);
+		if (ask)
+			CU_ASSERT_EQUAL(rig->kernel.collapsed_addr, rig_addr(100, 512));
+		CU_ASSERT_EQUAL(rig_pass(rig), 0);
+		CU_ASSERT_EQUAL(rig->kernel.collapse_calls, (size_t)ask);
+		rig->kernel.collapse_error = -ENOMEM;
+		rig_hot(rig, 102, 512, 512, 2048, 0);
+		CU_ASSERT_EQUAL(rig_pass(rig), 0);
+		CU_ASSERT_EQUAL(rig_stat(rig, STAT_COLLAPSE_FAILED), (uint64_t)ask);
+		CU_ASSERT_EQUAL(rig_stat(rig, STAT_COLLAPSED), (uint64_t)ask);
+		CU_ASSERT_EQUAL(rig->kernel.bad_calls, 0);
+		rig_free(rig);
+	}
+}
+
+TEST_MAIN(migrator, TEST(whole_regions_collapse), TEST(moves_what_is_hot), TEST(every_limit_has_its_words),
 	  TEST(one_process_and_one_target_to_a_call), TEST(batch_pages_is_respected), TEST(a_pass_has_rounds),
 	  TEST(a_long_pass_ends), TEST(tells_that_it_is_in_a_call), TEST(observe_counts_once_and_moves_nothing),
 	  TEST(nothing_is_moved_on_a_guess), TEST(stop_prevents_any_call), TEST(a_process_that_ended),
