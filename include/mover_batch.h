@@ -28,7 +28,8 @@ void mover_batch_learn(struct mover_batch *batch, size_t pages, uint64_t call_ns
 void mover_batch_cost(const struct mover_batch *batch, double *ret_call_ns, double *ret_page_ns);
 
 /*
- * Base pages for the next calls: enough to make the call's own cost small, as far as it stays within @stall_ns, at
- * least MOVER_BATCH_MIN and at most @max. @max while nothing is known.
+ * Base pages for the next calls: enough to make the call's own cost small, as far as it stays within @stall_ns (where a
+ * call alone takes more than half of that: its pages within the other half), at least MOVER_BATCH_MIN and at most @max.
+ * @max while nothing is known.
  */
 size_t mover_batch_size(const struct mover_batch *batch, uint64_t stall_ns, size_t max);

@@ -52,7 +52,11 @@ size_t mover_batch_size(const struct mover_batch *batch, uint64_t stall_ns, size
 	if (page_ns <= 0)
 		return max;
 	size = call_ns * (MOVER_BATCH_OVERHEAD - 1) / page_ns;
-	bound = ((double)stall_ns - call_ns) / page_ns;
+	/* Smaller calls don't help against what each costs: the pages get half of the time at least. */
+	bound = (double)stall_ns - call_ns;
+	if (bound < (double)stall_ns / 2)
+		bound = (double)stall_ns / 2;
+	bound /= page_ns;
 	/* Without a cost of its own a call of a quarter of what is allowed says more about it than a small one. */
 	if (call_ns <= 0)
 		size = bound / 4;

@@ -35,7 +35,7 @@ static void size_follows_both_costs(void)
 		{ 1000, 2.5, 512, 512 }, /* hundreds of CPUs to drain: as full as allowed */
 		{ 200, 75, 25, 90 },     /* an emulated machine */
 		{ 100, 1000, 8, 20 },    /* slow memory: 20 ms are 20 pages */
-		{ 30000, 1000, 8, 8 },   /* not to be kept whatever the size */
+		{ 30000, 1000, 8, 12 },  /* not to be kept whatever the size */
 	};
 
 	for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); i++) {
