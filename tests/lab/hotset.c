@@ -11,6 +11,7 @@
 #define _GNU_SOURCE
 #endif
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <numaif.h>
 #include <pthread.h>
@@ -22,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -42,8 +44,15 @@ struct options {
 	unsigned long delay_fill_ms;
 	unsigned long report_ms;
 	const char *report_path;
+	const char *hold_path;
+	unsigned long nr_processes;
+	unsigned long bind_nodes; /* mask; 0: no policy stays */
 	bool scatter;
 	bool huge;
+	bool locked;
+	bool hugetlb;
+	bool shared;
+	bool pfns;
 };
 
 /* One per reading thread, each on cache lines of its own. */
@@ -62,6 +71,7 @@ static struct options opt = {
 	.hot_mib = 32,
 	.fill_node = 1,
 	.nr_threads = 1,
+	.nr_processes = 1,
 	.report_ms = 500,
 };
 
@@ -125,6 +135,14 @@ static int choose_pages(void)
 	return 0;
 }
 
+static const unsigned long *nodes_of(unsigned long mask)
+{
+	static unsigned long nodes[NODES_MAX / (8 * sizeof(unsigned long))];
+
+	nodes[0] = mask;
+	return nodes;
+}
+
 /*
  * The policy is the thread's and lasts for the fill only; memory bound by
  * mbind() would say for ever that its program wants it where it is.
@@ -136,12 +154,18 @@ static int fill(void)
 	size_t i;
 	char *map;
 
-	map = mmap(NULL, bytes + HUGE_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+	/* A piece of a pool can't be cut off, and needs no cutting: it begins where it should. */
+	map = mmap(NULL, bytes + (opt.hugetlb ? 0 : HUGE_PAGE_BYTES), PROT_READ | PROT_WRITE,
+		   (opt.shared ? MAP_SHARED : MAP_PRIVATE) | MAP_ANONYMOUS |
+			   (opt.hugetlb ? MAP_HUGETLB : MAP_NORESERVE),
 		   -1, 0);
 	if (map == MAP_FAILED)
 		return -errno;
 	area = (char *)(((uintptr_t)map + HUGE_PAGE_BYTES - 1) & ~(HUGE_PAGE_BYTES - 1));
-	if (madvise(area, bytes, opt.huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE) && opt.huge)
+	if (!opt.hugetlb && madvise(area, bytes, opt.huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE) && opt.huge)
+		return -errno;
+	/* With more than one node the kernel would fill the nearest; the fill below says which. */
+	if (opt.bind_nodes && mbind(area, bytes, MPOL_BIND, nodes_of(1UL << opt.fill_node), NODES_MAX, 0))
 		return -errno;
 	if (opt.fill_node >= 0) {
 		nodes[(size_t)opt.fill_node / (8 * sizeof(*nodes))] |=
@@ -152,6 +176,10 @@ static int fill(void)
 	for (i = 0; i < bytes; i += sizeof(uint64_t))
 		*(uint64_t *)(void *)(area + i) = i * 0x9e3779b97f4a7c15UL;
 	if (opt.fill_node >= 0 && set_mempolicy(MPOL_DEFAULT, NULL, 0))
+		return -errno;
+	if (opt.bind_nodes && mbind(area, bytes, MPOL_BIND, nodes_of(opt.bind_nodes), NODES_MAX, 0))
+		return -errno;
+	if (opt.locked && mlock(area, bytes))
 		return -errno;
 	return 0;
 }
@@ -237,6 +265,29 @@ static int report_speed(FILE *out)
 	return fflush(out) ? -errno : 0;
 }
 
+/*
+ * A number made from the page frames behind the hot and the cold pages, in their order: the same again means that the
+ * same frames are there. 0 when the kernel doesn't say.
+ */
+static uint64_t frames(void)
+{
+	FILE *map = fopen("/proc/self/pagemap", "re");
+	uint64_t sum = 0, entry;
+	unsigned long i;
+
+	for (i = 0; map && i < nr_total_pages; i++) {
+		if (fseeko(map, (off_t)((uintptr_t)page_address(i) / page_bytes * sizeof(entry)), SEEK_SET) ||
+		    fread(&entry, sizeof(entry), 1, map) != 1 || !(entry & ((1ULL << 55) - 1))) {
+			sum = 0;
+			break;
+		}
+		sum = sum * 0x9e3779b97f4a7c15UL + (entry & ((1ULL << 55) - 1));
+	}
+	if (map)
+		fclose(map);
+	return sum;
+}
+
 /* One line of KEY=VALUE words, written at once. */
 static int report(FILE *out, const char *kind)
 {
@@ -260,9 +311,9 @@ static int report(FILE *out, const char *kind)
 	}
 	fprintf(out,
 		"%s time_ms=%lu accesses=%lu accesses_per_sec=%lu hot_total=%lu hot_near=%lu "
-		"hot_err=%lu cold_total=%lu cold_near=%lu cold_err=%lu query_ms=%lu\n",
+		"hot_err=%lu cold_total=%lu cold_near=%lu cold_err=%lu query_ms=%lu frames=%lx\n",
 		kind, ms, nr_reads, per_sec, nr_hot_pages, hot.nr_near, hot.nr_errors, nr_total_pages - nr_hot_pages,
-		cold.nr_near, cold.nr_errors, now_ms() - ms);
+		cold.nr_near, cold.nr_errors, now_ms() - ms, opt.pfns ? frames() : 0);
 	return fflush(out) ? -errno : 0;
 }
 
@@ -310,6 +361,8 @@ static int run(void)
 	if (!out)
 		return -errno;
 	page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+	if (opt.hold_path && open(opt.hold_path, O_RDWR | O_CLOEXEC) < 0)
+		return -errno;
 	printf("pid=%d\n", getpid());
 	fflush(stdout);
 	while (now_ms() < begin_ms + opt.delay_fill_ms)
@@ -319,6 +372,18 @@ static int run(void)
 		ret = choose_pages();
 	if (ret)
 		return ret;
+	/* The others map the same memory and read it until this one ends. */
+	for (i = 1; i < opt.nr_processes; i++) {
+		pid_t pid = fork();
+
+		if (pid < 0)
+			return -errno;
+		if (pid == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			read_hot(&readers[THREADS_MAX - 1]);
+			_exit(0);
+		}
+	}
 	for (i = 0; i < opt.nr_threads; i++) {
 		ret = -pthread_create(&readers[i].thread, NULL, read_hot, &readers[i]);
 		if (ret)
@@ -336,6 +401,8 @@ static void usage(FILE *out)
 	fputs("usage: hotset [--total-mib N] [--hot-mib N] [--fill-node N|-1] [--near-node N]\n"
 	      "              [--layout block|scatter] [--thp never|always] [--threads N]\n"
 	      "              [--seconds N] [--delay-fill-ms N] [--report-ms N] [--report FILE]\n"
+	      "              [--processes N] [--bind-nodes MASK] [--memory WORDS] [--hold FILE]\n"
+	      "Words of memory: locked, hugetlb, shared, and frames (of the report), by commas.\n"
 	      "Reads the hot part of its memory at random until SIGTERM; SIGUSR1 asks for a\n"
 	      "placement report, SIGUSR2 for the reads and their CPU time alone. Report lines are\n"
 	      "KEY=VALUE words.\n",
@@ -365,18 +432,50 @@ static const struct {
 } numbers[] = {
 	{ &opt.total_mib, 1, 1L << 22 },     { &opt.hot_mib, 1, 1L << 22 }, { &opt.near_node, 0, NODES_MAX - 2 },
 	{ &opt.nr_threads, 1, THREADS_MAX }, { &opt.run_sec, 0, 1L << 24 }, { &opt.delay_fill_ms, 0, 1L << 24 },
-	{ &opt.report_ms, 10, 1L << 24 },
+	{ &opt.report_ms, 10, 1L << 24 },    { &opt.nr_processes, 1, 64 },  { &opt.bind_nodes, 0, 1L << 30 },
 };
 
-enum { FILL_NODE = 100, LAYOUT, THP, REPORT, HELP };
+enum { FILL_NODE = 100, LAYOUT, THP, REPORT, MEMORY, HOLD, HELP };
 
 static const struct option long_options[] = {
-	{ "total-mib", 1, NULL, 0 }, { "hot-mib", 1, NULL, 1 },           { "near-node", 1, NULL, 2 },
-	{ "threads", 1, NULL, 3 },   { "seconds", 1, NULL, 4 },           { "delay-fill-ms", 1, NULL, 5 },
-	{ "report-ms", 1, NULL, 6 }, { "fill-node", 1, NULL, FILL_NODE }, { "layout", 1, NULL, LAYOUT },
-	{ "thp", 1, NULL, THP },     { "report", 1, NULL, REPORT },       { "help", 0, NULL, HELP },
+	{ "total-mib", 1, NULL, 0 },   { "hot-mib", 1, NULL, 1 },
+	{ "near-node", 1, NULL, 2 },   { "threads", 1, NULL, 3 },
+	{ "seconds", 1, NULL, 4 },     { "delay-fill-ms", 1, NULL, 5 },
+	{ "report-ms", 1, NULL, 6 },   { "fill-node", 1, NULL, FILL_NODE },
+	{ "layout", 1, NULL, LAYOUT }, { "processes", 1, NULL, 7 },
+	{ "bind-nodes", 1, NULL, 8 },  { "memory", 1, NULL, MEMORY },
+	{ "hold", 1, NULL, HOLD },     { "thp", 1, NULL, THP },
+	{ "report", 1, NULL, REPORT }, { "help", 0, NULL, HELP },
 	{ NULL, 0, NULL, 0 },
 };
+
+static bool take_memory(const char *text)
+{
+	static const struct {
+		const char *name;
+		bool *value;
+	} words[] = {
+		{ "locked", &opt.locked },
+		{ "hugetlb", &opt.hugetlb },
+		{ "shared", &opt.shared },
+		{ "frames", &opt.pfns },
+	};
+
+	while (*text) {
+		size_t len = strcspn(text, ",");
+		bool found = false;
+
+		for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+			if (strlen(words[i].name) != len || strncmp(words[i].name, text, len) != 0)
+				continue;
+			found = *words[i].value = true;
+		}
+		if (!found)
+			return false;
+		text += len + (text[len] == ',');
+	}
+	return true;
+}
 
 static bool take_option(int which, const char *text)
 {
@@ -389,6 +488,11 @@ static bool take_option(int which, const char *text)
 		return word(text, "block", "scatter", &opt.scatter);
 	case THP:
 		return word(text, "never", "always", &opt.huge);
+	case MEMORY:
+		return take_memory(text);
+	case HOLD:
+		opt.hold_path = text;
+		return true;
 	case REPORT:
 		opt.report_path = text;
 		return true;
