@@ -24,7 +24,6 @@ struct owner_facts {
 	uint64_t locked_bytes;       /* VmLck */
 	bool real_time;              /* one of its threads runs under SCHED_FIFO, SCHED_RR or SCHED_DEADLINE */
 	bool device;                 /* has a file of /dev/vfio, /dev/uio* or /dev/infiniband open */
-	bool guest;                  /* has a virtual machine of KVM open */
 	bool cgroup_off;             /* its control group, or one above, has user.pghot.mode = off */
 };
 

@@ -142,7 +142,10 @@ void manage_ask(struct manage *manage, struct owner *owner, uint64_t addr, uint6
 		return;
 	map = atomic_load_explicit(&owner->map, memory_order_acquire); /* M2 in owners.h */
 	of = map ? owners_map_find(map, addr) : MEMORY_UNKNOWN;
-	if (is_left(of, kinds, &ret->reason)) {
+	if (map && owners_map_has_device(map)) {
+		ret->verdict = MANAGE_LEAVE;
+		ret->reason = LEFT_DEVICE;
+	} else if (is_left(of, kinds, &ret->reason)) {
 		ret->verdict = MANAGE_LEAVE;
 	} else if (of & MEMORY_UNKNOWN) {
 		wait_for_a_look(ret);

@@ -174,10 +174,7 @@ static int look_at_file(void *ctx, const char *name)
 	/* Closed meanwhile, or longer than any that matters. */
 	if (fsroot_readlink(walk->root, target, sizeof(target), "proc/%u/fd/%s", walk->pid, name) < 0)
 		return 0;
-	if (owners_facts_is_device(target))
-		walk->facts->device = true;
-	else if (strcmp(target, "anon_inode:kvm-vm") == 0)
-		walk->facts->guest = true;
+	walk->facts->device = walk->facts->device || owners_facts_is_device(target);
 	return 0;
 }
 

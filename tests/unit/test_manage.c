@@ -161,6 +161,16 @@ static void device(struct rig *rig)
 	machine_link(&rig->machine, "proc/100/fd/9", "/dev/vfio/1");
 }
 
+static void device_mapped(struct rig *rig)
+{
+	char text[256];
+
+	snprintf(text, sizeof(text),
+		 "1000-2000 rw-s 00000000 00:05 9    /dev/infiniband/uverbs0\n%llx-%llx rw-p 0 00:00 0 ",
+		 (unsigned long long)rig_addr(100, 0), (unsigned long long)rig_addr(100, 1 << 19));
+	put(rig, 100, "maps", text);
+}
+
 static void pinned(struct rig *rig)
 {
 	put_status(rig, 100, "\nVmPin:\t 4 kB");
@@ -221,20 +231,14 @@ static void file(struct rig *rig)
 static const struct {
 	void (*set_up)(struct rig *rig);
 	enum manage_reason reason;
-	bool rig_kinds; /* allowed by kinds = { ... } */
 	unsigned int kind;
 } reasons[] = {
-	{ device, LEFT_DEVICE, false, 0 },
-	{ pinned, LEFT_PINNED, false, 0 },
-	{ real_time, LEFT_REAL_TIME, false, 0 },
-	{ rule_off, LEFT_RULE, false, 0 },
-	{ not_by_default, LEFT_RULE, false, 0 },
-	{ too_small, LEFT_SMALL, false, 0 },
-	{ bound, LEFT_POLICY, false, 0 },
-	{ locked, LEFT_LOCKED, true, KIND_LOCKED },
-	{ hugetlb, LEFT_HUGETLB, true, KIND_HUGETLB },
-	{ common, LEFT_SHARED, true, KIND_SHARED },
-	{ file, LEFT_FILE, true, KIND_FILE },
+	{ device, LEFT_DEVICE, 0 },           { device_mapped, LEFT_DEVICE, 0 },
+	{ pinned, LEFT_PINNED, 0 },           { real_time, LEFT_REAL_TIME, 0 },
+	{ rule_off, LEFT_RULE, 0 },           { not_by_default, LEFT_RULE, 0 },
+	{ too_small, LEFT_SMALL, 0 },         { bound, LEFT_POLICY, 0 },
+	{ locked, LEFT_LOCKED, KIND_LOCKED }, { hugetlb, LEFT_HUGETLB, KIND_HUGETLB },
+	{ common, LEFT_SHARED, KIND_SHARED }, { file, LEFT_FILE, KIND_FILE },
 };
 
 #define N_REASONS (sizeof(reasons) / sizeof(reasons[0]))
