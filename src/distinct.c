@@ -40,18 +40,18 @@ void distinct_add(struct distinct *distinct, uint64_t number)
 uint64_t distinct_count(const struct distinct *distinct)
 {
 	const double m = DISTINCT_REGS;
+	unsigned int with[64] = { 0 }; /* how many registers have a rank */
 	double sum = 0, estimate;
-	unsigned int empty = 0;
 
-	for (unsigned int i = 0; i < DISTINCT_REGS; i++) {
-		uint8_t reg = atomic_load_explicit(&distinct->reg[i], memory_order_relaxed);
-
-		sum += ldexp(1, -(int)reg);
-		empty += reg == 0;
-	}
+	for (unsigned int i = 0; i < DISTINCT_REGS; i++)
+		with[atomic_load_explicit(&distinct->reg[i], memory_order_relaxed)]++;
+	if (with[0] == DISTINCT_REGS)
+		return 0;
+	for (int rank = 0; rank < 64; rank++)
+		sum += ldexp(with[rank], -rank);
 	estimate = 0.7213 / (1 + 1.079 / m) * m * m / sum;
 	/* As long as many are empty their number says more: linear counting. */
-	if (estimate <= 2.5 * m && empty > 0)
-		estimate = m * log(m / empty);
+	if (estimate <= 2.5 * m && with[0] > 0)
+		estimate = m * log(m / with[0]);
 	return (uint64_t)llround(estimate);
 }
