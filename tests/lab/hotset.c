@@ -271,20 +271,21 @@ static int report_speed(FILE *out)
  */
 static uint64_t frames(void)
 {
-	FILE *map = fopen("/proc/self/pagemap", "re");
-	uint64_t sum = 0, entry;
+	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	uint64_t sum = 0, entry = 0;
 	unsigned long i;
 
-	for (i = 0; map && i < nr_total_pages; i++) {
-		if (fseeko(map, (off_t)((uintptr_t)page_address(i) / page_bytes * sizeof(entry)), SEEK_SET) ||
-		    fread(&entry, sizeof(entry), 1, map) != 1 || !(entry & ((1ULL << 55) - 1))) {
+	for (i = 0; i < nr_total_pages; i++) {
+		off_t at = (off_t)((uintptr_t)page_address(i) / page_bytes * sizeof(entry));
+
+		if (pread(fd, &entry, sizeof(entry), at) != sizeof(entry) || !(entry & ((1ULL << 55) - 1))) {
 			sum = 0;
 			break;
 		}
 		sum = sum * 0x9e3779b97f4a7c15UL + (entry & ((1ULL << 55) - 1));
 	}
-	if (map)
-		fclose(map);
+	if (fd >= 0)
+		close(fd);
 	return sum;
 }
 

@@ -13,7 +13,7 @@ start_kind()
 	rm -f "/tmp/$kind.txt"
 	(
 		[ -z "$kind_group" ] || echo 0 > "/sys/fs/cgroup/$kind_group/cgroup.procs"
-		exec hotset --report "/tmp/$kind.txt" --fill-node 1 --report-ms 1000 "$@"
+		exec hotset --report "/tmp/$kind.txt" --fill-node 1 --report-ms 2000 "$@"
 	) > "$OUT/$kind.txt" 2>&1 &
 	eval "PID_$kind=$!"
 	KINDS="$KINDS $kind"

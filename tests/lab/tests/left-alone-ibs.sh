@@ -1,7 +1,7 @@
 # by hardware samples, which see all memory: what is bound to nodes, or of a hugetlb pool, stays and is counted
 # SPDX-License-Identifier: GPL-2.0-or-later
 # machine: two-tier
-# timeout: 240
+# timeout: 480
 # ibs: ibs_mprof,ops_per_miss=40
 # needs: hotset pghotd pghotctl
 # shellcheck shell=dash disable=SC1091,SC2154
@@ -13,7 +13,8 @@ for node in 0 1; do
 	echo 16 > /sys/devices/system/node/node$node/hugepages/hugepages-2048kB/nr_hugepages
 done
 write_conf 'mode = "promote";' 'sources = [ "ibs" ];' "ibs = { pmu = \"$IBS_PMU\"; period = 5008; };"
-size='--total-mib 16 --hot-mib 8 --thp never'
+# A look at all pages takes long here, so they are looked at seldom.
+size='--total-mib 16 --hot-mib 8 --thp never --report-ms 8000'
 # shellcheck disable=SC2086
 {
 	start_kind plain '' $size
@@ -24,7 +25,7 @@ size='--total-mib 16 --hot-mib 8 --thp never'
 frames=$(kind_get pool frames)
 check "the page frames of the pool can be seen" "$frames" != 0
 start_pghotd || finish
-check_near plain 90
+check_near plain 180
 check_left policy 4000000 60
 check_left hugetlb 4000000 60
 settle
@@ -39,7 +40,7 @@ check "it ends with status 0" "$PGHOTD_STATUS" -eq 0
 write_conf 'mode = "promote";' 'sources = [ "ibs" ];' "ibs = { pmu = \"$IBS_PMU\"; period = 5008; };" \
 	'kinds = { hugetlb = true; };'
 start_pghotd || finish
-check_near pool 90
+check_near pool 180
 settle
 near=$(near_pages pool)
 promoted=$(status_get promoted_pages)
