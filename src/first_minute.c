@@ -144,14 +144,14 @@ static void print_next(const struct report *report)
 	if (!has_source(report))
 		puts("\nFirst, give it a source of samples: see the findings. For hint faults\n"
 		     "  hint_faults = { manage_sysctls = true; }; in " PGHOTD_CONF);
-	puts("\nInstall, and go on observing\n"
+	puts("\nInstall\n"
 	     "  sudo meson install -C build\n"
 	     "  sudo systemctl daemon-reload\n"
+	     "To observe for longer: mode = \"observe\"; in " PGHOTD_CONF "\n"
+	     "\nGo live\n"
 	     "  sudo systemctl enable --now pghotd\n"
 	     "  sudo pghotctl status\n"
-	     "\nGo live\n"
-	     "  sudo pghotctl mode promote        until the next reload or restart\n"
-	     "  mode = \"promote\"; in " PGHOTD_CONF ", then sudo systemctl reload pghotd: for good\n"
+	     "  sudo pghotctl mode promote        if the file says observe, until the next reload or restart\n"
 	     "\nUndo\n"
 	     "  sudo pghotctl mode observe        moves nothing more\n"
 	     "  sudo systemctl disable --now pghotd\n"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The real daemon: start, status, tune, reload, stop, on a recorded two-tier machine. It opens real events, so it needs
-# root; it moves nothing, since it only observes.
+# root; there is no process whose pages it could move.
 #     daemon.sh PGHOTCTL PGHOTD MACHINE [WRAPPER...]
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -80,8 +80,8 @@ if ! "$pghotd" --list-sources --root "$root" -c "$conf" >"$tmp/out" 2>&1; then
 fi
 
 start_daemon "$@" || exit 1
-expect 1 "status" "$pghotctl" status
-has out ": observing" "it observes"
+expect 0 "status" "$pghotctl" status
+has out ": promoting" "it promotes"
 same "it has set what hint faults need" "$(settings)" "2 0 "
 expect 1 "a second daemon" "$pghotd" --foreground --root "$root" --run-dir "$tmp/run" -c "$conf"
 has err "another pghotd is running" "a second daemon says why"

@@ -24,7 +24,7 @@ if grep -q "$(printf '\033')" "$tmp/out"; then not_ok "no colour in a file"; els
 expect 0 "tune" "$pghotctl" tune
 narrow "tune"
 has out "^promote.rate_mib_per_sec  *1024  *1024  *0..1048576  *MiB/s  *default" "tune lists an option"
-has out "^mode  *observe  *observe  *observe|promote  *default" "tune lists a choice"
+has out "^mode  *promote  *promote  *observe|promote  *default" "tune lists a choice"
 expect 0 "tune KEY" "$pghotctl" tune promote.burst_ms
 has out "^promote.burst_ms = 100 ms" "tune KEY shows value and unit"
 has out "^  range: 1 to 10000" "tune KEY shows the range"
@@ -73,11 +73,11 @@ expect 1 "tune with far too long a text" "$pghotctl" tune "mode=$(awk 'BEGIN { w
 has err "the value is too long" "far too long a text is told"
 
 expect 0 "mode" "$pghotctl" mode
-has out "^observe$" "mode alone shows it"
-expect 0 "mode promote" "$pghotctl" mode promote
-has out "^mode: observe -> promote$" "mode shows from and to"
+has out "^promote$" "mode alone shows it"
+expect 0 "mode observe" "$pghotctl" mode observe
+has out "^mode: promote -> observe$" "mode shows from and to"
 expect 0 "mode" "$pghotctl" mode --json
-is_json "mode --json" 'd["mode"] == "promote"'
+is_json "mode --json" 'd["mode"] == "observe"'
 expect 0 "reload" "$pghotctl" reload
 has out "mode: tuned value reverted" "reload tells what it reverted"
 expect 0 "reload again" "$pghotctl" reload

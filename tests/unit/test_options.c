@@ -143,7 +143,7 @@ static void defaults_are_what_the_table_says(void)
 	config_defaults(&config);
 	config_defaults(&other);
 	CU_ASSERT_EQUAL(memcmp(&config, &other, sizeof(config)), 0); /* no byte left over */
-	CU_ASSERT_EQUAL(config.mode, MODE_OBSERVE);
+	CU_ASSERT_EQUAL(config.mode, MODE_PROMOTE);
 	CU_ASSERT_EQUAL(config.records, RECORDS_PRECISE);
 	CU_ASSERT_EQUAL(config.promote_policy, POLICY_REGION);
 	CU_ASSERT_EQUAL(config.promote_rate_mib_per_sec, 1024);
@@ -218,7 +218,7 @@ static void same_looks_at_one_option(void)
 	strcpy(b.sources.item[1], "rest");
 	for (size_t i = 0; i < n_options; i++)
 		CU_ASSERT_TRUE(config_same(&a, &b, &option_info[i]));
-	b.mode = MODE_PROMOTE;
+	b.mode = MODE_OBSERVE;
 	b.target_nid = 2;
 	b.promote_headroom_percent = 3.5;
 	b.hint_faults_manage_sysctls = true;

@@ -309,7 +309,7 @@ static void options_say_where_they_come_from(void)
 	json_t *options;
 
 	config_defaults(&file);
-	CU_ASSERT_EQUAL(config_set(&file, "mode", "promote", error), 0);
+	CU_ASSERT_EQUAL(config_set(&file, "mode", "observe", error), 0);
 	CU_ASSERT_EQUAL(config_set(&file, "promote.burst_ms", "200", error), 0);
 	current = file;
 	CU_ASSERT_EQUAL(config_set(&current, "promote.rate_mib_per_sec", "256", error), 0);
@@ -326,8 +326,8 @@ static void options_say_where_they_come_from(void)
 	one = option(options, "mode");
 	CU_ASSERT(text_is(one, "type", "enum"));
 	CU_ASSERT(text_is(one, "origin", "file"));
-	CU_ASSERT(text_is(one, "value", "promote"));
-	CU_ASSERT(text_is(one, "default", "observe"));
+	CU_ASSERT(text_is(one, "value", "observe"));
+	CU_ASSERT(text_is(one, "default", "promote"));
 	CU_ASSERT(text_is(one, "choices.1", "promote"));
 	CU_ASSERT_EQUAL(json_array_size(at(one, "choices")), 2);
 	CU_ASSERT(text_is(one, "change", "live"));
