@@ -7,6 +7,8 @@
 #include "evidence.h"
 #include "harness.h"
 #include "hotness_regions.h"
+#include "manage.h"
+#include "manage_left.h"
 #include "migrator_rig.h"
 #include "mover.h"
 
@@ -372,8 +374,51 @@ static void the_policy_can_be_changed(void)
 	rig_free(rig);
 }
 
-TEST_MAIN(migrator_regions, TEST(dense_memory_moves_whole), TEST(a_burst_moves_nothing),
-	  TEST(scattered_memory_moves_by_pages), TEST(observing_counts_each_region_once), TEST(the_rate_is_kept),
-	  TEST(room_is_kept), TEST(stubborn_pages_are_not_asked_each_second), TEST(what_comes_back_moves_again),
-	  TEST(a_huge_page_moves_by_its_head), TEST(a_process_that_ends_costs_nothing),
-	  TEST(faults_move_by_the_page_rule), TEST(two_nodes_one_decision), TEST(the_policy_can_be_changed))
+/* What /proc shows of the process: @n pages from its first address on, bound or not. */
+static void put_proc(struct rig *rig, const char *policy)
+{
+	unsigned long long start = rig_addr(PID, 0);
+
+	machine_put(&rig->machine, "proc/100/status", "Name:\tx\nUid:\t5\t5\t5\t5\nVmRSS:\t  10240 kB");
+	machine_put(&rig->machine, "proc/100/cgroup", "0::/a.slice");
+	machine_put(&rig->machine, "proc/100/fd/.keep", " ");
+	machine_put(&rig->machine, "proc/100/task/100/stat", "1 (x) S");
+	machine_put(&rig->machine, "proc/100/maps", "%llx-%llx rw-p 0 00:00 0 \n%llx-%llx rw-p 0 00:00 0 ", start,
+		    start + 8 * RIG_HUGE, start + 8 * RIG_HUGE, start + 16 * RIG_HUGE);
+	machine_put(&rig->machine, "proc/100/numa_maps", "%llx %s\n%llx default", start, policy, start + 8 * RIG_HUGE);
+}
+
+/* Whole regions are no less left alone than pages: nothing moves unseen, and then only what is not bound. */
+static void regions_are_left_alone_too(void)
+{
+	struct rig *rig = region_rig();
+	struct manage *manage = manage_new(rig->owners, &rig->machine.root, &rig->clock);
+	uint64_t left;
+
+	rig->config.manage_default = true;
+	rig->params.manage = manage;
+	migrator_free(rig->migrator);
+	rig->migrator = migrator_new(&rig->params);
+	map(rig, 0, 16, 2, 0);
+	put_proc(rig, "bind:2");
+	run(rig, 14, 160, 16, PAGES, 1);
+	CU_ASSERT_EQUAL(pages_on(rig, 0), 0);
+	CU_ASSERT_EQUAL(rig->kernel.move_calls, 0);
+	CU_ASSERT(manage_left_bytes(migrator_left(rig->migrator), LEFT_NOT_LOOKED_AT) > 0);
+	CU_ASSERT_EQUAL(manage_step(manage, &rig->config, NSEC_PER_SEC, NULL), 1);
+	run(rig, 14, 160, 16, PAGES, 1);
+	CU_ASSERT_EQUAL(pages_on(rig, 0), 8 * PAGES);
+	for (uint64_t i = 0; i < 8 * PAGES; i += 100)
+		CU_ASSERT_EQUAL(fake_folio_find(rig_process(rig, PID), rig_addr(PID, i))->nid, 2);
+	left = manage_left_bytes(migrator_left(rig->migrator), LEFT_POLICY);
+	CU_ASSERT(left > 14 * MIB && left < 18 * MIB);
+	rig_free(rig);
+	manage_free(manage);
+}
+
+TEST_MAIN(migrator_regions, TEST(regions_are_left_alone_too), TEST(dense_memory_moves_whole),
+	  TEST(a_burst_moves_nothing), TEST(scattered_memory_moves_by_pages), TEST(observing_counts_each_region_once),
+	  TEST(the_rate_is_kept), TEST(room_is_kept), TEST(stubborn_pages_are_not_asked_each_second),
+	  TEST(what_comes_back_moves_again), TEST(a_huge_page_moves_by_its_head),
+	  TEST(a_process_that_ends_costs_nothing), TEST(faults_move_by_the_page_rule), TEST(two_nodes_one_decision),
+	  TEST(the_policy_can_be_changed))
