@@ -86,7 +86,10 @@ static void speed_follows_the_pages(void)
 	sim_result_free(&r);
 }
 
-/* A move of a page takes 12 us: no more than 325 MiB in a second, whatever the rate allows. */
+/*
+ * A move of a page takes 12 us: no more than 325 MiB in a second, whatever the rate allows. The call that is under way
+ * at the end counts whole, and takes up to the promote.stall_ms of 20.
+ */
 static void moving_takes_time(void)
 {
 	struct sim_result r;
@@ -97,7 +100,7 @@ static void moving_takes_time(void)
 	    &r);
 	CU_ASSERT(r.coverage < 0.99);
 	CU_ASSERT(r.decided > r.coverage);
-	CU_ASSERT(r.moved_bytes <= 2 * (1000000 / 12) * 4096ULL);
+	CU_ASSERT(r.moved_bytes <= 2.02 * (1000000 / 12) * 4096ULL);
 	CU_ASSERT(r.moved_bytes > 1.7 * (1000000 / 12) * 4096ULL);
 	sim_result_free(&r);
 }
