@@ -31,7 +31,6 @@ static void the_interval_holds_the_truth(void)
 		struct unseen u = { 0 };
 		struct unseen_share share;
 		uint64_t seed = s, samples = 0, novel = 0;
-		unsigned int n_known = 0;
 
 		memset(known, 0, sizeof(known));
 		for (int step = 0; step < 30; step++) {
@@ -40,7 +39,6 @@ static void the_interval_holds_the_truth(void)
 
 				samples++;
 				novel += !known[region];
-				n_known += !known[region];
 				known[region] = 1;
 			}
 			unseen_step(&u, samples, novel);
