@@ -75,6 +75,8 @@ def dense_as_chase(result, name):
 # scenario: (settings, policy) of each run, and what must hold of their results, in that order.
 REGION, PAGE = ("region", {}), ("page", {})
 FAST_SAMPLES = ("page", {"sampler.per_sec": "24625"})
+# The threshold that the published rule has for hardware samples; the scenarios give it 1, with which it finds most.
+PUBLISHED = ("page", {"promote.freq_threshold": "2"})
 
 BARS = {
     "chase": [
@@ -127,10 +129,14 @@ BARS = {
         ("all of it", [REGION],
          lambda region: [near_oracle(region, "oracle_hit_ratio", 0.97), moved_for_what_it_holds(region, 1.5)]),
     ],
+    # With a threshold of 1 the page rule moves each page that was ever sampled. So does policy region here, some a
+    # second later: the two are equal but for that.
     "zipf": [
-        ("as good as the samples allow", [REGION, PAGE],
-         lambda region, page: [near_oracle(region, "sample_oracle_hit_ratio", 0.97),
-                               at_least("hit ratio of that of page", region["hit_ratio"] / page["hit_ratio"], 1)]),
+        ("as good as the samples allow", [REGION, PAGE, PUBLISHED],
+         lambda region, page, published: [
+             near_oracle(region, "sample_oracle_hit_ratio", 0.97),
+             at_least("hit ratio of that of page, threshold 2", region["hit_ratio"] / published["hit_ratio"], 1.01),
+             at_least("hit ratio of that of page, threshold 1", region["hit_ratio"] / page["hit_ratio"], 0.9999)]),
     ],
     "bfs": [
         ("as good as the samples allow", [REGION, PAGE],
