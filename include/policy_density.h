@@ -47,8 +47,8 @@ void density_class_clear(struct density_class *c);
 void density_class_add(struct density_class *c, unsigned int samples, unsigned int pages);
 
 /*
- * Fit a prior to @c. @base: what is known beforehand, counting as @base_regions regions (more than 0). The same input
- * gives the same result.
+ * Fit a prior to @c: one share for all of them, and a mixture as far as it fits better than chance explains. @base:
+ * what is known beforehand, counting as @base_regions regions (more than 0). The same input gives the same result.
  */
 void density_fit(const struct density_class *c, const struct density *base, double base_regions, struct density *ret);
 

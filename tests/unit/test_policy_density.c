@@ -131,6 +131,43 @@ static void odd_ones_do_little(void)
 	CU_ASSERT(density_at_least(&prior, 0.75) > 0.95);
 }
 
+/*
+ * A dozen or so that are alike are judged as alike, also the one that repeats more by chance. What is of another kind
+ * is told apart all the same.
+ */
+static void a_few_that_are_alike_are_one_kind(void)
+{
+	unsigned int dense = 0, all = 0, wrong = 0, odd = 0;
+
+	for (uint64_t s = 1; s <= 50; s++) {
+		uint64_t seed = s;
+		struct density prior, own;
+
+		density_class_clear(&pool);
+		add(&seed, 16, 60, 512);
+		fit(&prior);
+		for (size_t k = 0; k < pool.n_cells; k++) {
+			density_posterior(&prior, pool.cell[k].samples, pool.cell[k].pages, 512, &own);
+			dense += pool.cell[k].regions * (density_at_least(&own, 0.75) >= 0.95);
+			all += pool.cell[k].regions;
+		}
+		density_class_clear(&pool);
+		add(&seed, 12, 60, 512);
+		for (int i = 0; i < 4; i++) {
+			unsigned int pages = draw_pages(&seed, 60, 64, NULL);
+
+			density_class_add(&pool, 60, pages);
+			fit(&prior);
+			density_posterior(&prior, 60, pages, 512, &own);
+			wrong += density_at_least(&own, 0.75) >= 0.5;
+			odd++;
+		}
+	}
+	CU_ASSERT(all == 16 * 50);
+	CU_ASSERT(dense >= all * 0.9);
+	CU_ASSERT(wrong <= odd / 100);
+}
+
 /* More repeats never make a region look denser. */
 static void more_repeats_are_less_dense(void)
 {
@@ -198,5 +235,5 @@ static void the_same_gives_the_same(void)
 }
 
 TEST_MAIN(policy_density, TEST(flat_is_flat), TEST(a_pool_tells_the_share), TEST(one_region_alone_is_not_told),
-	  TEST(a_mixture_stays_one), TEST(odd_ones_do_little), TEST(more_repeats_are_less_dense),
-	  TEST(odd_numbers_are_left_out), TEST(the_same_gives_the_same))
+	  TEST(a_mixture_stays_one), TEST(odd_ones_do_little), TEST(a_few_that_are_alike_are_one_kind),
+	  TEST(more_repeats_are_less_dense), TEST(odd_numbers_are_left_out), TEST(the_same_gives_the_same))
