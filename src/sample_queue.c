@@ -5,21 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sample.h"
 #include "sample_queue.h"
-
-/*
- * Each side's index shares its cache line only with that side's copy of the other index, so a push or pop touches the
- * other side's line just when the copy says full or empty. Two lines each: adjacent ones are fetched in pairs.
- */
-struct sample_queue {
-	_Alignas(128) _Atomic uint64_t head;
-	uint64_t tail_seen; /* writer's */
-	_Alignas(128) _Atomic uint64_t tail;
-	uint64_t head_seen; /* reader's */
-	_Alignas(128) uint64_t mask;
-	_Alignas(64) struct sample slot[];
-};
 
 struct sample_queue *sample_queue_new_at(size_t min_samples, uint64_t first)
 {
@@ -36,7 +22,7 @@ struct sample_queue *sample_queue_new_at(size_t min_samples, uint64_t first)
 		return NULL;
 	memset(queue, 0, bytes);
 	queue->mask = n - 1;
-	queue->tail_seen = queue->head_seen = first;
+	queue->written = queue->tail_seen = queue->head_seen = first;
 	atomic_init(&queue->head, first);
 	atomic_init(&queue->tail, first);
 	return queue;
@@ -57,20 +43,21 @@ size_t sample_queue_capacity(const struct sample_queue *queue)
 	return (size_t)queue->mask + 1;
 }
 
+bool sample_queue_look(struct sample_queue *queue)
+{
+	queue->tail_seen = atomic_load_explicit(&queue->tail, memory_order_acquire); /* P2 */
+	return queue->written - queue->tail_seen <= queue->mask;
+}
+
 int sample_queue_push(struct sample_queue *queue, const struct sample *sample)
 {
-	/* Relaxed: only this thread writes it. */
-	uint64_t head = atomic_load_explicit(&queue->head, memory_order_relaxed);
+	struct sample *slot = sample_queue_slot(queue);
 
-	if (head - queue->tail_seen > queue->mask) {
-		/* P2 */
-		queue->tail_seen = atomic_load_explicit(&queue->tail, memory_order_acquire);
-		if (head - queue->tail_seen > queue->mask)
-			return -ENOBUFS;
-	}
-	queue->slot[head & queue->mask] = *sample;
-	/* P1 */
-	atomic_store_explicit(&queue->head, head + 1, memory_order_release);
+	if (!slot)
+		return -ENOBUFS;
+	*slot = *sample;
+	sample_queue_put(queue);
+	sample_queue_publish(queue);
 	return 0;
 }
 

@@ -12,6 +12,8 @@
  * P2, the acquire of tail, orders the check that a slot is free before the stores into it. No processor makes a store
  * visible before the branch that it depends on is decided, so its absence can't be seen here; the language asks for it.
  *
+ * The writer publishes several samples at once; for the reader that is a head that reaches memory late.
+ *
  * Counters count modulo 8, as the real ones modulo 2^64, and wrap.
  *
  * Broken on purpose, each must be found:

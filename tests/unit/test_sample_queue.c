@@ -140,11 +140,16 @@ static void *write_samples(void *ctx)
 	struct writer *writer = ctx;
 
 	for (uint64_t i = 0; i < THREAD_SAMPLES;) {
-		struct sample sample = numbered(i);
+		struct sample *slot = sample_queue_slot(writer->queue);
 
-		if (sample_queue_push(writer->queue, &sample) == 0) {
-			i++;
-		} else {
+		/* In rows of all lengths, published late, as the reader does. */
+		if (slot) {
+			*slot = numbered(i++);
+			sample_queue_put(writer->queue);
+		}
+		if (!slot || i % 97 == 0 || i == THREAD_SAMPLES)
+			sample_queue_publish(writer->queue);
+		if (!slot) {
 			writer->refused++;
 			sched_yield();
 		}
@@ -192,5 +197,34 @@ static void two_threads(void)
 	sample_queue_free(writer.queue);
 }
 
-TEST_MAIN(sample_queue, TEST(capacity_is_rounded_up), TEST(used_counts_up_to_full), TEST(full_is_refused), TEST(model),
-	  TEST(model_over_the_wrap_of_indices), TEST(two_threads))
+/* Written in place: seen by the reader when it is published, or when a batch is full; all slots can be filled. */
+static void slots_are_seen_when_published(void)
+{
+	enum { SLOTS = 2 * SAMPLE_QUEUE_BATCH };
+	struct sample_queue *queue = sample_queue_new(SLOTS);
+	struct sample got[SLOTS], *slot;
+
+	for (uint64_t i = 0; i < SLOTS; i++) {
+		slot = sample_queue_slot(queue);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(slot);
+		CU_ASSERT_PTR_EQUAL(sample_queue_slot(queue), slot);
+		*slot = numbered(i);
+		CU_ASSERT_EQUAL(sample_queue_used(queue), i / SAMPLE_QUEUE_BATCH * SAMPLE_QUEUE_BATCH);
+		sample_queue_put(queue);
+	}
+	CU_ASSERT_PTR_NULL(sample_queue_slot(queue));
+	CU_ASSERT_EQUAL(sample_queue_pop(queue, got, SLOTS), SLOTS);
+	for (uint64_t i = 0; i < SLOTS; i++)
+		CU_ASSERT_TRUE(is_numbered(&got[i], i));
+	for (uint64_t i = 0; i < 3; i++) {
+		*sample_queue_slot(queue) = numbered(i);
+		sample_queue_put(queue);
+	}
+	CU_ASSERT_EQUAL(sample_queue_pop(queue, got, SLOTS), 0);
+	sample_queue_publish(queue);
+	CU_ASSERT_EQUAL(sample_queue_pop(queue, got, SLOTS), 3);
+	sample_queue_free(queue);
+}
+
+TEST_MAIN(sample_queue, TEST(slots_are_seen_when_published), TEST(capacity_is_rounded_up), TEST(used_counts_up_to_full),
+	  TEST(full_is_refused), TEST(model), TEST(model_over_the_wrap_of_indices), TEST(two_threads))
