@@ -52,5 +52,15 @@ void perf_ring_begin(struct perf_ring *ring);
  */
 const struct perf_event_header *perf_ring_next(struct perf_ring *ring, int *bad);
 
-/* Hand back what perf_ring_next() has shown; the only place where data_tail is written. */
+/*
+ * The bytes of this drain that lie in a row from the next record on, for who knows how long its records are and looks
+ * at the header of each: *@ret_bytes of them, 0 where there are none, or where perf_ring_next() has to say why. What
+ * was looked at is skipped. Aligned to 8.
+ */
+const unsigned char *perf_ring_row(const struct perf_ring *ring, size_t *ret_bytes);
+
+/* Go on behind @bytes of the row, which are whole records. */
+void perf_ring_skip(struct perf_ring *ring, size_t bytes);
+
+/* Hand back what was shown; the only place where data_tail is written. */
 void perf_ring_end(struct perf_ring *ring);

@@ -132,6 +132,24 @@ lost_track:
 	return NULL;
 }
 
+const unsigned char *perf_ring_row(const struct perf_ring *ring, size_t *ret_bytes)
+{
+	uint64_t left = ring->head - ring->pos;
+	size_t at = (size_t)ring->pos & (ring->data_bytes - 1), first = ring->data_bytes - at;
+
+	/* As in perf_ring_next(), which gives up. */
+	if (left > ring->data_bytes || ring->pos % 8 != 0)
+		left = 0;
+	*ret_bytes = left < first ? (size_t)left : first;
+	return ring->data + at;
+}
+
+void perf_ring_skip(struct perf_ring *ring, size_t bytes)
+{
+	assert(bytes % 8 == 0 && bytes <= ring->head - ring->pos);
+	ring->pos += bytes;
+}
+
 void perf_ring_end(struct perf_ring *ring)
 {
 	/* Nothing read: leave the line to the kernel. */

@@ -382,7 +382,71 @@ static void writer_in_another_thread(void)
 	unwrap(&fake, ring);
 }
 
-TEST_MAIN(perf_ring, TEST(empty_ring_gives_nothing), TEST(model_at_every_offset),
-	  TEST(model_over_the_wrap_of_positions), TEST(records_stay_valid_until_the_end), TEST(early_end_loses_nothing),
-	  TEST(largest_record_straddles), TEST(impossible_sizes_end_the_drain), TEST(impossible_heads_are_survived),
-	  TEST(more_than_a_ring_full), TEST(map_of_a_file), TEST(writer_in_another_thread))
+/* By rows where records lie whole, one by one where one straddles: each comes once, in order. */
+static void rows_and_single_records(void)
+{
+	enum { BYTES = 40 };
+	static struct test_record record;
+	struct fake_ring fake;
+	struct perf_ring *ring = wrap(&fake, 256, 0);
+	uint64_t put = 0, seen = 0;
+	size_t in_rows = 0, straddled = 0;
+	int bad = 0;
+
+	for (int round = 0; round < 100; round++) {
+		const struct perf_event_header *header;
+
+		for (int i = 0; i < 1 + round % 6; i++, put++) {
+			numbered(&record, put, BYTES);
+			CU_ASSERT_TRUE(fake_ring_put_record(&fake, &record));
+		}
+		perf_ring_begin(ring);
+		do {
+			size_t left, done = 0;
+			const unsigned char *row = perf_ring_row(ring, &left);
+
+			for (; left - done >= BYTES; done += BYTES, in_rows++)
+				CU_ASSERT_TRUE(is_numbered((const void *)(row + done), seen++, BYTES));
+			perf_ring_skip(ring, done);
+			header = perf_ring_next(ring, &bad);
+			if (header) {
+				CU_ASSERT_TRUE(is_numbered(header, seen++, BYTES));
+				straddled++;
+			}
+		} while (header);
+		perf_ring_end(ring);
+		CU_ASSERT_EQUAL(tail_of(&fake), put * BYTES);
+	}
+	CU_ASSERT_EQUAL(seen, put);
+	CU_ASSERT(in_rows > 200 && straddled > 20);
+	CU_ASSERT_EQUAL(bad, 0);
+	unwrap(&fake, ring);
+}
+
+/* A head that can't be true: no row, and perf_ring_next() says why. */
+static void no_row_of_an_impossible_head(void)
+{
+	static const uint64_t heads[] = { 256 + 8, UINT64_MAX - 7, 1ULL << 40 };
+
+	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
+		struct fake_ring fake;
+		struct perf_ring *ring = wrap(&fake, 256, 0);
+		size_t left = 1;
+		int bad = 0;
+
+		fake_ring_page(&fake)->data_head = heads[i];
+		perf_ring_begin(ring);
+		perf_ring_row(ring, &left);
+		CU_ASSERT_EQUAL(left, 0);
+		CU_ASSERT_PTR_NULL(perf_ring_next(ring, &bad));
+		CU_ASSERT_EQUAL(bad, 1);
+		perf_ring_end(ring);
+		unwrap(&fake, ring);
+	}
+}
+
+TEST_MAIN(perf_ring, TEST(rows_and_single_records), TEST(no_row_of_an_impossible_head), TEST(empty_ring_gives_nothing),
+	  TEST(model_at_every_offset), TEST(model_over_the_wrap_of_positions), TEST(records_stay_valid_until_the_end),
+	  TEST(early_end_loses_nothing), TEST(largest_record_straddles), TEST(impossible_sizes_end_the_drain),
+	  TEST(impossible_heads_are_survived), TEST(more_than_a_ring_full), TEST(map_of_a_file),
+	  TEST(writer_in_another_thread))
