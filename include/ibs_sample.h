@@ -28,6 +28,7 @@ enum ibs_phys {
 	IBS_PHYS_SHOWN,
 	IBS_PHYS_CLEARED, /* the valid bit is clear: by the kernel at the time of the sample, or hardware had none */
 	IBS_PHYS_ZEROED,  /* the valid bit is set, the address 0: the opener may not see it */
+	IBS_PHYS_STATES,
 };
 
 /*

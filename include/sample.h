@@ -40,3 +40,9 @@ struct sample {
 };
 
 _Static_assert(sizeof(struct sample) == 48, "three samples to 144 bytes: a queue slot is copied whole");
+
+/* Of a mapping of @bytes; 0: that is no page's size. */
+static inline uint8_t sample_page_shift(uint64_t bytes)
+{
+	return bytes < PAGE_SIZE_BYTES || (bytes & (bytes - 1)) != 0 ? 0 : (uint8_t)__builtin_ctzll(bytes);
+}

@@ -23,6 +23,9 @@ struct source_ibs_record {
 	/* What the last record was like, as most are: its size; size and caps of the raw data, side by side there. */
 	uint64_t record_bytes;
 	uint64_t raw_bytes_and_caps;
+	/* For source_ibs_quick.h: the header of such a record in user mode, and the flags that a plain access lacks. */
+	uint64_t quick_header;
+	uint32_t quick_odd;
 	_Alignas(64) struct decode_sample decoded; /* its raw is NULL: @op has all of it */
 	_Alignas(64) struct ibs_op op;
 	struct ibs_decoder decoder;

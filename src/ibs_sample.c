@@ -36,17 +36,6 @@ static uint64_t physical_address(const struct ibs_decoder *decoder, const struct
 	return phys & decoder->physical_mask;
 }
 
-static uint8_t page_shift(const struct decode_sample *decoded, const struct ibs_op *op)
-{
-	uint64_t bytes = decoded->data_page_bytes;
-
-	if (op->page_shift)
-		return op->page_shift;
-	if (bytes < PAGE_SIZE_BYTES || (bytes & (bytes - 1)) != 0)
-		return 0;
-	return (uint8_t)__builtin_ctzll(bytes);
-}
-
 static uint32_t latency(const struct decode_sample *decoded, const struct ibs_op *op)
 {
 	if (op->miss_latency_cycles)
@@ -93,7 +82,7 @@ enum ibs_discard ibs_to_sample(const struct ibs_decoder *decoder, const struct d
 		.tid = decoded->tid,
 		.latency = latency(decoded, op),
 		.cpu = (uint16_t)cpu,
-		.page_shift = page_shift(decoded, op),
+		.page_shift = op->page_shift ? op->page_shift : sample_page_shift(decoded->data_page_bytes),
 		.source = SAMPLE_SOURCE_IBS,
 		.flags = (op->access_flags & IBS_LOAD ? SAMPLE_LOAD : 0) |
 			 (op->access_flags & IBS_STORE ? SAMPLE_STORE : 0),

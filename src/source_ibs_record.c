@@ -5,11 +5,7 @@
 #include <string.h>
 
 #include "ibs_decode_internal.h"
-#include "source_ibs_record.h"
-
-#define COMMON                                                                                          \
-	(PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | \
-	 PERF_SAMPLE_RAW | PERF_SAMPLE_WEIGHT | PERF_SAMPLE_DATA_SRC | PERF_SAMPLE_PHYS_ADDR)
+#include "source_ibs_quick.h"
 
 /* What stands side by side in the record does so in the struct as well, and is copied at once. */
 #define FOLLOWS(field, first, bytes) \
@@ -18,16 +14,13 @@ _Static_assert(FOLLOWS(tid, pid, 4) && FOLLOWS(time_ns, pid, 8) && FOLLOWS(addr,
 _Static_assert(FOLLOWS(period, cpu, 8), "CPU with 4 bytes reserved, PERIOD");
 _Static_assert(offsetof(struct perf_event_header, misc) == 4 && offsetof(struct perf_event_header, size) == 6,
 	       "misc and size are the high half of the header");
-
-/* In front of the raw data's size, and behind the raw data, without DATA_PAGE_SIZE. */
-#define HEAD_BYTES (sizeof(struct perf_event_header) + 40)
-#define TAIL_BYTES 24
+_Static_assert(SOURCE_IBS_HEADER_MODE == (uint64_t)PERF_RECORD_MISC_CPUMODE_MASK << 32, "as the kernel has it");
 
 #define NO_RECORD UINT64_MAX /* no record is as long */
 
 uint64_t source_ibs_sample_type(bool page_size)
 {
-	return COMMON | (page_size ? PERF_SAMPLE_DATA_PAGE_SIZE : 0);
+	return SOURCE_IBS_TYPE | (page_size ? PERF_SAMPLE_DATA_PAGE_SIZE : 0);
 }
 
 int source_ibs_record_init(struct source_ibs_record *record, uint64_t sample_type,
@@ -45,7 +38,7 @@ int source_ibs_record_init(struct source_ibs_record *record, uint64_t sample_typ
 
 static __attribute__((noinline)) int take_any(struct source_ibs_record *record, const struct perf_event_header *header)
 {
-	uint64_t type = record->sample_type, tail = TAIL_BYTES + (type & PERF_SAMPLE_DATA_PAGE_SIZE ? 8 : 0);
+	uint64_t type = record->sample_type, tail = SOURCE_IBS_TAIL_BYTES + (type & PERF_SAMPLE_DATA_PAGE_SIZE ? 8 : 0);
 	int r = decode_sample(type, header, &record->decoded);
 	const void *raw = record->decoded.raw;
 
@@ -58,9 +51,13 @@ static __attribute__((noinline)) int take_any(struct source_ibs_record *record, 
 	if (r < 0)
 		return r;
 	/* The next one will be alike, if it is one of ibs_op and of a type that is known to take(). */
-	if (record->decoder.bytes != IBS_BYTES_UNKNOWN && (type & ~(uint64_t)PERF_SAMPLE_DATA_PAGE_SIZE) == COMMON) {
-		record->record_bytes = HEAD_BYTES + 4 + record->decoder.bytes + tail;
+	if (record->decoder.bytes != IBS_BYTES_UNKNOWN &&
+	    (type & ~(uint64_t)PERF_SAMPLE_DATA_PAGE_SIZE) == SOURCE_IBS_TYPE) {
+		record->record_bytes = SOURCE_IBS_HEAD_BYTES + 4 + record->decoder.bytes + tail;
 		record->raw_bytes_and_caps = record->decoder.bytes | (uint64_t)record->decoder.caps << 32;
+		record->quick_header =
+			PERF_RECORD_SAMPLE | (uint64_t)PERF_RECORD_MISC_USER << 32 | record->record_bytes << 48;
+		record->quick_odd = IBS_SW_PREFETCH | (record->decoder.erratum_1293 ? IBS_NO_MAB : 0);
 	}
 	return 0;
 }
@@ -87,7 +84,7 @@ void source_ibs_record_misfit_text(uint64_t misfit, char *buf, size_t size)
 
 int source_ibs_record_take(struct source_ibs_record *record, const struct perf_event_header *header)
 {
-	const unsigned char *at = (const unsigned char *)header, *raw = at + HEAD_BYTES + 4, *tail;
+	const unsigned char *at = (const unsigned char *)header, *raw = at + SOURCE_IBS_HEAD_BYTES + 4, *tail;
 	uint64_t misc_and_size = ibs_get_u64(at) >> 32, size = misc_and_size >> 16;
 	struct decode_sample *decoded = &record->decoded;
 
@@ -100,8 +97,8 @@ int source_ibs_record_take(struct source_ibs_record *record, const struct perf_e
 	decoded->misc = (uint16_t)misc_and_size;
 	memcpy((char *)decoded + offsetof(struct decode_sample, pid), at + 8, 24);
 	memcpy((char *)decoded + offsetof(struct decode_sample, cpu), at + 32, 16);
-	tail = at + size - TAIL_BYTES;
-	if (record->sample_type != COMMON) {
+	tail = at + size - SOURCE_IBS_TAIL_BYTES;
+	if (record->sample_type != SOURCE_IBS_TYPE) {
 		memcpy(&decoded->data_page_bytes, at + size - 8, 8);
 		tail -= 8;
 	}
