@@ -11,11 +11,11 @@
 
 #include "clock.h"
 #include "record.h"
+#include "sample.h"
 
 struct hotness;
 struct nodeset;
 struct owners;
-struct sample;
 struct stats_slot;
 struct tablemem_ops;
 struct topology;
@@ -45,7 +45,15 @@ struct hotness *hotness_new(const struct hotness_options *options, struct owners
 void hotness_free(struct hotness *hotness);
 
 /* Shard that takes the samples of @pid at @addr. Pure; the reader deals by it. */
-unsigned int hotness_shard(uint32_t pid, uint64_t addr, unsigned int shards);
+static inline unsigned int hotness_shard(uint32_t pid, uint64_t addr, unsigned int shards)
+{
+	uint64_t hash = (addr >> REGION_SHIFT ^ (uint64_t)pid << 36) * UINT64_C(0x9e3779b97f4a7c15);
+
+	if (shards == 1)
+		return 0;
+	hash = (hash ^ hash >> 32) * UINT64_C(0xd6e8feb86659fd93);
+	return (unsigned int)((hash >> 32) * shards >> 32);
+}
 
 void hotness_set_memory_max(struct hotness *hotness, uint64_t bytes); /* any thread */
 

@@ -104,16 +104,6 @@ void hotness_free(struct hotness *hotness)
 	tablearena_free(arena);
 }
 
-unsigned int hotness_shard(uint32_t pid, uint64_t addr, unsigned int shards)
-{
-	uint64_t hash = (addr >> REGION_SHIFT ^ (uint64_t)pid << 36) * UINT64_C(0x9e3779b97f4a7c15);
-
-	if (shards == 1)
-		return 0;
-	hash = (hash ^ hash >> 32) * UINT64_C(0xd6e8feb86659fd93);
-	return (unsigned int)((hash >> 32) * shards >> 32);
-}
-
 void hotness_set_memory_max(struct hotness *hotness, uint64_t bytes)
 {
 	atomic_store_explicit(&hotness->mem.max_bytes, bytes, memory_order_relaxed);

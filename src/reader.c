@@ -19,7 +19,7 @@
 #include "sample.h"
 #include "sample_queue.h"
 #include "source.h"
-#include "source_ibs_record.h"
+#include "source_ibs_quick.h"
 #include "stats.h"
 #include "waker.h"
 
@@ -203,13 +203,6 @@ static enum stat_id why_discard(const struct reader *reader, const struct decode
 	return STAT_MAX;
 }
 
-static uint8_t page_shift(uint64_t bytes)
-{
-	if (bytes < PAGE_SIZE_BYTES || (bytes & (bytes - 1)) != 0)
-		return 0;
-	return (uint8_t)__builtin_ctzll(bytes);
-}
-
 static uint32_t access_flags(uint64_t data_src)
 {
 	uint64_t op = data_src >> PERF_MEM_OP_SHIFT;
@@ -232,43 +225,63 @@ static void make_sample(const struct source_ring *ring, const struct decode_samp
 		.tid = decoded->tid,
 		.latency = decoded->weight > UINT32_MAX ? UINT32_MAX : (uint32_t)decoded->weight,
 		.cpu = (uint16_t)(decoded->present & PERF_SAMPLE_CPU ? decoded->cpu : (uint32_t)ring->cpu),
-		.page_shift = page_shift(decoded->data_page_bytes),
+		.page_shift = sample_page_shift(decoded->data_page_bytes),
 		.source = (uint8_t)ring->source,
 		.flags = ring->sample_flags | access_flags(decoded->data_src),
 	};
 }
 
+/* What a drain came to. Counted here, and in the stats slot at its end. */
 struct drained {
-	size_t handed_on;
+	uint64_t handed_on, queue_full;
 	uint64_t wake; /* a bit for each shard that has something to do */
+	uint64_t ibs;  /* records of an IBS unit; of them, by where the data came from, */
+	uint64_t ibs_source[IBS_SOURCES];
+	uint64_t ibs_phys[IBS_PHYS_STATES]; /* and those that lack nothing else */
 };
 
 _Static_assert(READER_SHARDS_MAX <= 64, "a bit for each shard");
 
-static void hand_on(struct reader *reader, const struct sample *sample, struct drained *drained)
+/* Where a sample of @pid at @addr goes; NULL: its queue is full. */
+static inline struct sample *slot_for(struct reader *reader, uint32_t pid, uint64_t addr, unsigned int *ret_shard)
 {
-	unsigned int shard = hotness_shard(sample->pid, sample->addr, reader->shards);
-
-	/* Also when it is full: then its collector has all the more to do. */
-	drained->wake |= 1ULL << shard;
-	if (sample_queue_push(reader->queues[shard], sample) < 0)
-		stats_inc(reader->stats, STAT_DROPPED_QUEUE_FULL);
-	else
-		drained->handed_on++;
+	*ret_shard = hotness_shard(pid, addr, reader->shards);
+	return sample_queue_slot(reader->queues[*ret_shard]);
 }
 
-/* Where the data of a load came from, in the three classes that the kernel's pghot counts. */
-static void count_level(struct reader *reader, const struct ibs_op *op)
+/* What is in the slot is a sample; or it would have been one, in a slot that there isn't. */
+static inline void hand_on(struct reader *reader, unsigned int shard, bool has_slot, struct drained *drained)
 {
-	switch (op->source) {
+	/* Also when it is full: then its collector has all the more to do. */
+	drained->wake |= 1ULL << shard;
+	if (has_slot) {
+		sample_queue_put(reader->queues[shard]);
+		drained->handed_on++;
+	} else {
+		drained->queue_full++;
+	}
+}
+
+static void hand_on_copy(struct reader *reader, const struct sample *sample, struct drained *drained)
+{
+	unsigned int shard;
+	struct sample *slot = slot_for(reader, sample->pid, sample->addr, &shard);
+
+	if (slot)
+		*slot = *sample;
+	hand_on(reader, shard, slot, drained);
+}
+
+/* By where the data of a load came from, the three classes that the kernel's pghot counts; STAT_MAX: none of them. */
+static enum stat_id level_of(enum ibs_source source)
+{
+	switch (source) {
 	case IBS_SOURCE_DRAM:
 	case IBS_SOURCE_DRAM_FAR:
 	case IBS_SOURCE_PMEM:
-		stats_inc(reader->stats, STAT_HW_DRAM);
-		break;
+		return STAT_HW_DRAM;
 	case IBS_SOURCE_EXT_MEM:
-		stats_inc(reader->stats, STAT_HW_EXT_MEM);
-		break;
+		return STAT_HW_EXT_MEM;
 	case IBS_SOURCE_L1:
 	case IBS_SOURCE_L2:
 	case IBS_SOURCE_LINE_FILL:
@@ -276,22 +289,53 @@ static void count_level(struct reader *reader, const struct ibs_op *op)
 	case IBS_SOURCE_LOCAL_CACHE:
 	case IBS_SOURCE_PEER_CACHE_NEAR:
 	case IBS_SOURCE_PEER_CACHE_FAR:
-		stats_inc(reader->stats, STAT_HW_CACHE);
-		break;
+		return STAT_HW_CACHE;
 	default:
-		break;
+		return STAT_MAX;
 	}
 }
 
-/* Of samples that lack nothing else. */
-static void count_phys(struct reader *reader, const struct ibs_op *op)
+static void count_drained(struct reader *reader, const struct drained *drained)
 {
-	enum ibs_phys phys = ibs_phys_of(op);
+	stats_add(reader->stats, STAT_DROPPED_QUEUE_FULL, drained->queue_full);
+	if (drained->ibs == 0)
+		return;
+	stats_add(reader->stats, STAT_TOTAL, drained->ibs);
+	stats_add(reader->stats, STAT_HWHINTS, drained->ibs);
+	stats_add(reader->stats, STAT_HW_PHYS_CLEARED, drained->ibs_phys[IBS_PHYS_CLEARED]);
+	stats_add(reader->stats, STAT_HW_PHYS_ZEROED, drained->ibs_phys[IBS_PHYS_ZEROED]);
+	for (int source = 0; source < IBS_SOURCES; source++) {
+		enum stat_id level = level_of((enum ibs_source)source);
 
-	if (phys == IBS_PHYS_CLEARED)
-		stats_inc(reader->stats, STAT_HW_PHYS_CLEARED);
-	else if (phys == IBS_PHYS_ZEROED)
-		stats_inc(reader->stats, STAT_HW_PHYS_ZEROED);
+		if (level != STAT_MAX)
+			stats_add(reader->stats, level, drained->ibs_source[source]);
+	}
+}
+
+/*
+ * Plain samples like the last one, as most are, straight from the ring into the queues' slots: up to the first record
+ * that is anything else.
+ */
+static void take_ibs_row(struct reader *reader, const struct source_ring *ring, struct drained *drained)
+{
+	const struct source_ibs_record *record = reader->ibs;
+	const uint64_t bytes = source_ibs_quick_bytes(record);
+	struct sample nowhere, *slot;
+	struct source_ibs_seen seen;
+	unsigned int shard;
+	size_t left, done = 0;
+	const unsigned char *row = perf_ring_row(ring->ring, &left);
+
+	for (; left - done >= bytes; done += bytes) {
+		slot = slot_for(reader, source_ibs_quick_pid(row + done), source_ibs_quick_addr(row + done), &shard);
+		if (!source_ibs_quick(record, row + done, ring->cpu, slot ? slot : &nowhere, &seen))
+			break;
+		hand_on(reader, shard, slot, drained);
+		drained->ibs++;
+		drained->ibs_source[seen.source]++;
+		drained->ibs_phys[seen.phys]++;
+	}
+	perf_ring_skip(ring->ring, done);
 }
 
 static void take_ibs(struct reader *reader, struct source_ring *ring, const struct perf_event_header *header,
@@ -313,16 +357,15 @@ static void take_ibs(struct reader *reader, struct source_ring *ring, const stru
 		atomic_store_explicit(&ring->misfit, source_ibs_record_misfit(record, header), memory_order_relaxed);
 		return;
 	}
-	stats_inc(reader->stats, STAT_TOTAL);
-	stats_inc(reader->stats, STAT_HWHINTS);
-	count_level(reader, &record->op);
+	drained->ibs++;
+	drained->ibs_source[record->op.source]++;
 	why = ibs_to_sample(&record->decoder, &record->decoded, &record->op, ring->cpu, &sample);
 	if (why == IBS_KEEP || why == IBS_DISCARD_NO_PHYS)
-		count_phys(reader, &record->op);
+		drained->ibs_phys[ibs_phys_of(&record->op)]++;
 	if (why != IBS_KEEP)
 		stats_inc(reader->stats, cause[why]);
 	else
-		hand_on(reader, &sample, drained);
+		hand_on_copy(reader, &sample, drained);
 }
 
 static void take_sample(struct reader *reader, struct source_ring *ring, const struct perf_event_header *header,
@@ -344,7 +387,7 @@ static void take_sample(struct reader *reader, struct source_ring *ring, const s
 		return;
 	}
 	make_sample(ring, &decoded, &sample);
-	hand_on(reader, &sample, drained);
+	hand_on_copy(reader, &sample, drained);
 }
 
 static void take_record(struct reader *reader, struct source_ring *ring, const struct perf_event_header *header,
@@ -382,16 +425,23 @@ static size_t drain_locked(struct reader *reader, struct source_ring *ring)
 	int bad = 0;
 
 	perf_ring_begin(ring->ring);
-	while ((header = perf_ring_next(ring->ring, &bad)))
-		take_record(reader, ring, header, &drained);
+	do {
+		if (ring->ibs)
+			take_ibs_row(reader, ring, &drained);
+		header = perf_ring_next(ring->ring, &bad);
+		if (header)
+			take_record(reader, ring, header, &drained);
+	} while (header);
 	perf_ring_end(ring->ring);
 	if (bad)
 		stats_inc(reader->stats, STAT_BAD_RECORDS);
+	count_drained(reader, &drained);
 	for (; drained.wake; drained.wake &= drained.wake - 1) {
-		struct waker *waker = reader->wakers[__builtin_ctzll(drained.wake)];
+		int shard = __builtin_ctzll(drained.wake);
 
-		if (waker)
-			waker_wake(waker);
+		sample_queue_publish(reader->queues[shard]);
+		if (reader->wakers[shard])
+			waker_wake(reader->wakers[shard]);
 	}
 	return drained.handed_on;
 }
