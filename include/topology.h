@@ -47,13 +47,23 @@ struct topology_tier {
 	int kernel_id; /* N of memory_tierN, -1 where it doesn't come from the kernel */
 };
 
+/* Which node each memory block is on, of which topology_block_node() reads. */
+struct topology_blocks {
+	unsigned int shift; /* PFN to block */
+	size_t n_leaves;
+	int16_t **leaves; /* of 2^TOPOLOGY_LEAF_SHIFT blocks, NULL: none there; below 0: look closer */
+};
+
+#define TOPOLOGY_LEAF_SHIFT 12
+
 struct topology {
 	size_t n_nodes;
 	struct topology_node *nodes; /* by ascending nid; those that are online */
 	int n_tiers;
 	struct topology_tier tiers[TOPOLOGY_TIERS_MAX]; /* fastest first; only nodes with memory */
 	enum tier_origin origin;
-	bool observe_only;    /* tiers are guessed: nothing may be moved on a guess */
+	bool observe_only; /* tiers are guessed: nothing may be moved on a guess */
+	struct topology_blocks blocks;
 	struct nodeset top;   /* nodes of the fastest tier that holds a CPU, and of every tier faster than it */
 	struct nodeset lower; /* nodes of all slower tiers: each gets a migrator */
 	uint64_t block_bytes; /* size of a memory block, a section of the section map */
@@ -99,6 +109,18 @@ int topology_cpu_end(const struct topology *topology);
  * by the zones' PFN ranges. A pre-filter: the authoritative answer is the kernel's, by address. O(1), no system call.
  */
 int topology_pfn_node(const struct topology *topology, uint64_t pfn);
+
+/* The same, for who asks for each sample: only where blocks of several nodes or none are met, it costs a call. */
+static inline int topology_block_node(const struct topology *topology, uint64_t pfn)
+{
+	const struct topology_blocks *blocks = &topology->blocks;
+	uint64_t block = pfn >> blocks->shift, leaf = block >> TOPOLOGY_LEAF_SHIFT;
+	int nid = -1;
+
+	if (__builtin_expect(leaf < blocks->n_leaves && blocks->leaves[leaf], 1))
+		nid = blocks->leaves[leaf][block & ((1U << TOPOLOGY_LEAF_SHIFT) - 1)];
+	return __builtin_expect(nid >= 0, 1) ? nid : topology_pfn_node(topology, pfn);
+}
 
 /* Best promotion target for an access from a CPU on @cpu_nid to a page on @page_nid: -1 when there is none. */
 int topology_target(const struct topology *topology, int page_nid, int cpu_nid);

@@ -35,7 +35,6 @@ struct topology_extra {
  * PFN to node, in two levels: a CXL device at 2^45 costs one leaf rather than a table up to there. A leaf has an entry
  * for each of 4096 memory blocks: a nid, TOPOLOGY_NO_NODE, or TOPOLOGY_SHARED(k) for a block of several nodes.
  */
-#define TOPOLOGY_LEAF_SHIFT 12
 #define TOPOLOGY_NO_NODE    (-1)
 #define TOPOLOGY_SHARED(k)  (-2 - (k))
 #define TOPOLOGY_SHARED_MAX 16384

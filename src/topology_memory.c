@@ -353,6 +353,8 @@ int topology_memory_read(struct topology_snapshot *s, const struct fsroot *root)
 		r = divide_shared(map, &map->shared[i], &list);
 	if (r == 0)
 		find_spans(s);
+	s->pub.blocks =
+		(struct topology_blocks){ .shift = map->block_shift, .n_leaves = map->n_leaves, .leaves = map->leaves };
 	free(list.zones);
 	return r;
 }
