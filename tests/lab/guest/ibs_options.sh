@@ -204,7 +204,7 @@ ibs_budget()
 	after=$(source_get cost_ratio)
 	check "until the cost is within it" "$(echo "$after" | awk '{ print ($1 <= 0.04) }')" -eq 1
 	note "4 %: period $(asked programmed), cost $cost, then $after, pace: $(source_get pace)"
-	if wait_for 10 says_period; then
+	if wait_for 60 says_period; then
 		ok "status --json has the period that is programmed"
 	else
 		not_ok "status --json has the period that is programmed" "$(source_get period), not $(asked programmed)"
