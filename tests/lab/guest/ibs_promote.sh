@@ -8,6 +8,8 @@
 IBS_READER="--total-mib 128 --hot-mib 32 --thp never"
 # The same reads; what it doesn't read is only filled, which takes time.
 IBS_NEAR_READER="--total-mib 40 --hot-mib 32 --thp never"
+# Of a sample in some 26,000 misses, with a miss that counts for 40.
+IBS_SLOW_PERIOD=1048576
 IBS_HOLD=/sys/kernel/debug/pghot_ibs/hold
 
 # identity: what was decoded and what became of it; at rest they are the same.
@@ -154,18 +156,19 @@ ibs_promote()
 	check "the period is left to the budget" $? -eq 0
 	wait_for 30 pace_is_kept
 	note "state, period, cost, pace: $(ibs_row)"
-	# What it has found is held while it is measured: to the budget, every turn without pghotd looks like a quiet time
-	# with room for more samples.
-	settled=$(ibs_value "$(grep '^cpu=0 ' "$IBS_DEBUG/asked")" programmed)
-	wait_for 60 pghotctl tune "ibs.period=$settled" >> "$OUT/tune.txt" 2>&1
-	check "the measured period is the budget's" -n "$(grep "^cpu=0 .*programmed=$settled " "$IBS_DEBUG/asked")"
+	# A sample costs this machine some 0.4 ms: the emulator runs the kernel's part with every access watched. That is two
+	# hundred times what a sample costs on hardware, and than the budget can know. So the period is what keeps the
+	# samples' true cost at a few percent, and it is held: to the budget, every turn without pghotd looks like a quiet
+	# time with room for more samples.
+	wait_for 60 pghotctl tune ibs.period=$IBS_SLOW_PERIOD >> "$OUT/tune.txt" 2>&1
+	check "the measured period is a long one" -n "$(grep "^cpu=0 .*programmed=$IBS_SLOW_PERIOD " "$IBS_DEBUG/asked")"
 	compare_speeds
 	note "state, period, cost, pace: $(ibs_row); $(grep '^cpu=0' "$IBS_DEBUG/stats")"
 
 	# An option changed live shows in what the PMU was asked for.
-	wait_for 60 pghotctl tune ibs.period=1048576 >> "$OUT/tune.txt" 2>&1
+	wait_for 60 pghotctl tune ibs.period=524288 >> "$OUT/tune.txt" 2>&1
 	check "the period is changed live" $? -eq 0
-	check "and the PMU has it" -n "$(grep 'programmed=1048576' "$IBS_DEBUG/asked")"
+	check "and the PMU has it" -n "$(grep 'programmed=524288' "$IBS_DEBUG/asked")"
 	if identity; then
 		ok "every sample ended in one counter"
 	else
