@@ -18,7 +18,7 @@
 #include "sample.h"
 
 #define BUFFERS_RINGS_MAX_BYTES  (UINT64_C(192) << 20)
-#define BUFFERS_QUEUES_MAX_BYTES (UINT64_C(64) << 20)
+#define BUFFERS_QUEUES_MAX_BYTES (UINT64_C(56) << 20)
 #define BUFFERS_RING_MIN_BYTES   (UINT64_C(16) << 10) /* some hundred samples: less would overflow between two looks */
 #define BUFFERS_QUEUE_MIN        64
 /* Defaults of threads.ring_kib and threads.queue_samples. */
