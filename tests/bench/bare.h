@@ -1,14 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * bare: the bare loop that the tables are measured against: memory of the same sizes as theirs, and for each sample as
- * many random cache lines as a sample of theirs touches in the steady state, those that it writes written. Nothing
- * else: no record to take apart, no lookup, no comparison, no atomic, so that the processor is free to overlap the
- * misses of many samples. What it reaches is what the machine's memory allows.
+ * many random cache lines as a sample of theirs touches in the steady state, those that it writes updated. Nothing
+ * else: no record to take apart, no lookup, no comparison. What it reaches is what the machine's memory allows.
  *
  * The lines of one sample, of a base page that was sampled before (hotmap_update.h, hotness_batch.c):
  *   chunk    read      8 bytes for each 2 MiB           pointer to the words
  *   word     written   8 bytes for each page            record and back-reference, which finds the region
  *   region   written  64 bytes for each region
+ *
+ * What makes it neither slower nor faster than it has to be:
+ *   - the pages are read from an array of 4 byte numbers that is in the L1 cache, the cheapest there is, where ours
+ *     reads records of 152 bytes;
+ *   - the word is updated by a locked addition, the cheapest atomic update, since a word has several writers; the
+ *     region by a load and a store, since it has one;
+ *   - a locked instruction keeps the misses behind it from beginning, so each line is asked for some samples ahead:
+ *     without that it took a quarter longer;
+ *   - bare_update_plain() has neither lock nor requests. It takes some 15 % less, is shown beside, and decides nothing.
  */
 #pragma once
 
@@ -55,17 +63,40 @@ static void bare_done(struct bare *bare)
 	munmap(bare->word, bare->regions * REGION_PAGES * sizeof(*bare->word));
 }
 
+#define BARE_AHEAD 16 /* fastest, with 12, of 4, 8, 12, 16, 32 and 64 */
+
 /* One update for each of the @n pages. The sum is for bench_used(): no load is left out. */
 static inline uint64_t bare_update(struct bare *bare, const uint32_t *page, size_t n)
 {
+	/* Read once: the compiler must take a store for one that might change them. */
+	uint64_t(*const region)[8] = bare->region, *const chunk = bare->chunk, *const word = bare->word;
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		uint32_t next = page[i + BARE_AHEAD < n ? i + BARE_AHEAD : i], at = page[i] / REGION_PAGES;
+
+		__builtin_prefetch(&word[next], 1);
+		__builtin_prefetch(region[next / REGION_PAGES], 1);
+		__builtin_prefetch(&chunk[next / REGION_PAGES]);
+		region[at][1]++;
+		sum += chunk[at];
+		__atomic_fetch_add(&word[page[i]], 1, __ATOMIC_SEQ_CST);
+	}
+	return sum;
+}
+
+/* The same without a lock, as one thread alone might do it. */
+static inline uint64_t bare_update_plain(struct bare *bare, const uint32_t *page, size_t n)
+{
+	uint64_t(*const region)[8] = bare->region, *const chunk = bare->chunk, *const word = bare->word;
 	uint64_t sum = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		uint32_t at = page[i] / REGION_PAGES;
 
-		bare->region[at][1]++;
-		sum += bare->chunk[at];
-		bare->word[page[i]]++;
+		region[at][1]++;
+		sum += chunk[at];
+		word[page[i]]++;
 	}
 	return sum;
 }

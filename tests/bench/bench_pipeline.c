@@ -19,12 +19,13 @@
 #include "../unit/ibs_records.h"
 #include "../unit/perf_records.h"
 
-#define RING_BYTES     (512U << 10) /* the default of threads.ring_kib */
-#define DRAIN          2048         /* records to a drain: half a ring and a bit, where the kernel wakes the reader */
-#define WINDOW_DRAINS  64
-#define WINDOWS_MIN    9
-#define RATIO_MIN      0.5
-#define USER_NS_BESIDE 120.0 /* 2 % of a core at 157,000 samples/s, the rate of the published runs */
+#define RING_BYTES      (512U << 10) /* the default of threads.ring_kib */
+#define DRAIN           2048         /* records to a drain: half a ring and a bit, where the kernel wakes the reader */
+#define WINDOW_DRAINS   64
+#define RECORD_APART_NS 100 /* no two samples of one time */
+#define WINDOWS_MIN     9
+#define RATIO_MIN       0.5
+#define USER_NS_BESIDE  120.0 /* 2 % of a core at 157,000 samples/s, the rate of the published runs */
 
 static const char usage[] = "Usage: bench_pipeline [--gib=N] [--seconds=N] [--json]\n"
 			    "\n"
@@ -145,7 +146,7 @@ static double run_pipeline(struct pipeline *p, double *ret_reader)
 		draw_pages(p);
 		now_ns = rig_now_ns(&p->rig);
 		for (size_t k = 0; k < DRAIN; k++)
-			put_record(p, p->page[k], now_ns);
+			put_record(p, p->page[k], now_ns - (DRAIN - k) * RECORD_APART_NS);
 		begin_ns = bench_cpu_ns();
 		if (reader_drain(p->reader, &p->ring) != DRAIN)
 			bench_die("samples were lost on the way");
@@ -158,14 +159,16 @@ static double run_pipeline(struct pipeline *p, double *ret_reader)
 	return (double)spent_ns / (WINDOW_DRAINS * DRAIN);
 }
 
-static double run_bare(struct pipeline *p)
+typedef uint64_t bare_fn(struct bare *bare, const uint32_t *page, size_t n);
+
+static inline double run_bare(struct pipeline *p, bare_fn *update)
 {
 	uint64_t spent_ns = 0, begin_ns, sum;
 
 	for (int i = 0; i < WINDOW_DRAINS; i++) {
 		draw_pages(p);
 		begin_ns = bench_cpu_ns();
-		sum = bare_update(&p->bare, p->page, DRAIN);
+		sum = update(&p->bare, p->page, DRAIN);
 		bench_used(&sum);
 		spent_ns += bench_cpu_ns() - begin_ns;
 	}
@@ -175,7 +178,7 @@ static double run_bare(struct pipeline *p)
 static void run(struct pipeline *p, uint64_t seconds)
 {
 	enum { MAX = 1 << 16 };
-	static double ours[MAX], reader[MAX], bare[MAX], ratio[MAX];
+	static double ours[MAX], reader[MAX], bare[MAX], plain[MAX], ratio[MAX];
 	uint64_t end_ns, turn_ns, samples, before = stats_sum(p->rig.stats, STAT_RECORDED);
 	struct hotness_usage tables;
 	double quarter, three_quarters;
@@ -185,12 +188,13 @@ static void run(struct pipeline *p, uint64_t seconds)
 	is_realtime = bench_realtime();
 	/* Once for the caches, and so that the decoder has met a record. */
 	run_pipeline(p, &reader[0]);
-	run_bare(p);
+	run_bare(p, bare_update);
 	end_ns = bench_now_ns() + seconds * NSEC_PER_SEC;
 	for (; n < MAX && (n < WINDOWS_MIN || bench_now_ns() < end_ns); n++) {
 		turn_ns = bench_now_ns();
 		ours[n] = run_pipeline(p, &reader[n]);
-		bare[n] = run_bare(p);
+		bare[n] = run_bare(p, bare_update);
+		plain[n] = run_bare(p, bare_update_plain);
 		ratio[n] = bare[n] / ours[n];
 		if (is_realtime)
 			bench_rest(bench_now_ns() - turn_ns);
@@ -211,6 +215,7 @@ static void run(struct pipeline *p, uint64_t seconds)
 	bench_put_bar("user_ns_per_sample", bench_median(ours, n), "ns", BENCH_BESIDE, USER_NS_BESIDE);
 	bench_put("reader_ns_per_sample", bench_median(reader, n), "ns");
 	bench_put("bare_ns_per_update", bench_median(bare, n), "ns");
+	bench_put("bare_plain_ns_per_update", bench_median(plain, n), "ns");
 	bench_put("table_bytes_per_page", (double)tables.bytes / (double)p->rig.pages, "bytes");
 	bench_put("windows", (double)n, "windows");
 }
