@@ -34,7 +34,7 @@
 #define BUCKETS        1024
 #define PER_OCTAVE     16
 #define WAIT_MIN_NS    (20 * NSEC_PER_USEC) /* a shorter gap is no sleep */
-#define TURNS          4
+#define ROUNDS         4
 #define TURN_PAGES     512
 #define NODE_WORD_BITS 64
 
@@ -159,10 +159,11 @@ static double wait_us(const struct shared *s, double share)
 /* A bare loop, as simple as can be. Time in ns; exits when the kernel won't. */
 static uint64_t move_bare(struct bench *b, uint64_t first, uint64_t n, uint64_t batch, int to)
 {
-	uint64_t begin_ns = now_ns();
+	uint64_t begin_ns;
 
 	for (uint64_t i = 0; i < b->pages; i++)
 		b->node[i] = to;
+	begin_ns = now_ns();
 	for (uint64_t done = first; done < first + n; done += batch) {
 		uint64_t part = first + n - done < batch ? first + n - done : batch;
 
@@ -220,23 +221,49 @@ static void one_size(struct bench *b, uint64_t batch)
 	fflush(stdout);
 }
 
-/* In turns over parts of the memory, each part by both, who begins changing too. */
+static int by_size(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/*
+ * One call of each side by side, who begins changing: what else the host does falls on few of the pairs, and the median
+ * doesn't see it.
+ */
 static void compare(struct bench *b, const struct mover *mover)
 {
-	uint64_t part = b->pages / (TURNS * 2), bare_ns = 0, mover_ns = 0;
+	uint64_t bare_ns = 0, mover_ns = 0, pairs_a_round = b->pages / (2 * TURN_PAGES), n = 0;
+	double *ratio = calloc(ROUNDS * pairs_a_round, sizeof(*ratio));
 
-	for (int round = 0; round < 2; round++) {
+	if (!ratio || pairs_a_round == 0) {
+		fprintf(stderr, "movecost: too little memory for a comparison\n");
+		kill(b->child, SIGKILL);
+		exit(1);
+	}
+	for (uint64_t round = 0; round < ROUNDS; round++) {
 		move_bare(b, 0, b->pages, b->pages, b->from);
-		for (uint64_t turn = 0; turn < TURNS * 2; turn++) {
-			if ((turn + (uint64_t)round) % 2)
-				mover_ns += move_by_mover(b, mover, turn * part, part);
-			else
-				bare_ns += move_bare(b, turn * part, part, TURN_PAGES, b->to);
+		for (uint64_t pair = 0; pair < pairs_a_round; pair++) {
+			uint64_t first = pair * 2 * TURN_PAGES, bare, moved;
+
+			if ((pair + round) % 2) {
+				moved = move_by_mover(b, mover, first, TURN_PAGES);
+				bare = move_bare(b, first + TURN_PAGES, TURN_PAGES, TURN_PAGES, b->to);
+			} else {
+				bare = move_bare(b, first, TURN_PAGES, TURN_PAGES, b->to);
+				moved = move_by_mover(b, mover, first + TURN_PAGES, TURN_PAGES);
+			}
+			bare_ns += bare;
+			mover_ns += moved;
+			ratio[n++] = (double)moved / (double)bare;
 		}
 	}
-	printf("bare_cost %.1f us/page\n", (double)bare_ns / 1e3 / (double)(part * TURNS * 2));
-	printf("mover_cost %.1f us/page\n", (double)mover_ns / 1e3 / (double)(part * TURNS * 2));
-	printf("mover_to_bare %.3f ratio\n", (double)mover_ns / (double)bare_ns);
+	qsort(ratio, n, sizeof(*ratio), by_size);
+	printf("bare_cost %.1f us/page\n", (double)bare_ns / 1e3 / (double)(n * TURN_PAGES));
+	printf("mover_cost %.1f us/page\n", (double)mover_ns / 1e3 / (double)(n * TURN_PAGES));
+	printf("mover_to_bare %.3f ratio\n", ratio[n / 2]);
+	free(ratio);
 }
 
 static void set_up(struct bench *b)
