@@ -60,10 +60,9 @@ void hotness_keep_bound(struct hotness *hotness, uint64_t now_ns, struct stats_s
 /* A time that is not after now: good enough to tell that a record has wrapped. */
 uint64_t hotness_now_ns(const struct hotness *hotness);
 
-/* Bytes of the pages that @region is mapped by, as its last sample said. */
-static inline uint64_t region_page_bytes(const struct region *region)
+static inline uint64_t region_mapping_bytes(enum region_mapping mapping)
 {
-	switch (region_mapping(region)) {
+	switch (mapping) {
 	case REGION_HUGE_2M:
 		return REGION_BYTES;
 	case REGION_HUGE_1G:
@@ -71,4 +70,10 @@ static inline uint64_t region_page_bytes(const struct region *region)
 	default:
 		return PAGE_SIZE_BYTES;
 	}
+}
+
+/* Bytes of the pages that @region is mapped by, as its last sample said. */
+static inline uint64_t region_page_bytes(const struct region *region)
+{
+	return region_mapping_bytes(region_mapping(region));
 }

@@ -127,18 +127,6 @@ uint64_t hotness_now_ns(const struct hotness *hotness)
 	return now_ns;
 }
 
-static uint64_t mapping_bytes(enum region_mapping mapping)
-{
-	switch (mapping) {
-	case REGION_HUGE_2M:
-		return REGION_BYTES;
-	case REGION_HUGE_1G:
-		return UINT64_C(1) << 30;
-	default:
-		return PAGE_SIZE_BYTES;
-	}
-}
-
 static bool fill_candidate(const struct hotness *hotness, uint64_t pfn, uint64_t word, struct hotness_candidate *ret)
 {
 	uint32_t backref = hotmap_backref(word), page = REGION_PAGE_OF(backref);
@@ -158,7 +146,7 @@ static bool fill_candidate(const struct hotness *hotness, uint64_t pfn, uint64_t
 	*ret = (struct hotness_candidate){
 		.pfn = pfn,
 		.addr = region_addr(key) + ((uint64_t)page << PAGE_SHIFT),
-		.page_bytes = mapping_bytes(mapping),
+		.page_bytes = region_mapping_bytes(mapping),
 		.owner_slot = owner->slot,
 		.pid = owner->pid,
 		.start_ticks = owner->start_ticks,
@@ -280,7 +268,7 @@ bool hotness_find_region(const struct hotness *hotness, uint32_t pid, uint32_t o
 		return false;
 	*ret = (struct hotness_region){
 		.pages = atomic_load_explicit(&region->n_seen, memory_order_relaxed),
-		.page_bytes = mapping_bytes(region_mapping(region)),
+		.page_bytes = region_page_bytes(region),
 		.nodes = atomic_load_explicit(&region->nodes, memory_order_relaxed),
 		.idle_ns = region_idle_ns(region, now_ns),
 		.decision = atomic_load_explicit(&region->decision, memory_order_relaxed),
