@@ -181,11 +181,11 @@ static int place_for(struct migrator_pass_state *p, const struct job *job)
 		p->refused = p->refused || who.rests;
 		return -1;
 	}
-	if (rule && tokens_available(rule, clock_now_ns(p->m->params.clock)) == 0) {
+	if (rule && tokens_available(rule, who.now_ns) == 0) {
 		p->no_rule_tokens = true;
 		return -1;
 	}
-	if (tokens_available(&p->m->targets[nid].tokens, clock_now_ns(p->m->params.clock)) == 0) {
+	if (tokens_available(&p->m->targets[nid].tokens, who.now_ns) == 0) {
 		p->no_tokens = true;
 		return -1;
 	}
