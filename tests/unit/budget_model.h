@@ -10,6 +10,7 @@
 #include "budget.h"
 #include "budget_meter.h"
 #include "clock.h"
+#include "draw.h"
 #include "harness.h"
 
 #define HZ 250
@@ -36,19 +37,10 @@ struct model {
 	double cost; /* the true one, of the last second */
 };
 
-static inline uint64_t random_u64(uint64_t *state)
-{
-	uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
-}
-
 /* 0 < r <= 1 */
 static inline double random_unit(uint64_t *state)
 {
-	return ((double)(random_u64(state) >> 11) + 1) / 9007199254740992.0;
+	return ((double)(draw(state) >> 11) + 1) / 9007199254740992.0;
 }
 
 static inline double poisson(uint64_t *state, double mean)

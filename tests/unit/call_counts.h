@@ -17,15 +17,7 @@
 #include <unistd.h>
 
 #include "harness.h"
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED
-#endif
+#include "sanitized.h"
 
 #ifndef SANITIZED
 /* Calls since the start; the program's own functions come before those of the C library. */

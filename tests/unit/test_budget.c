@@ -639,7 +639,7 @@ static void odd_intervals(void)
 
 static uint64_t any_size(uint64_t *state)
 {
-	return random_u64(state) >> (random_u64(state) % 64);
+	return draw(state) >> (draw(state) % 64);
 }
 
 /* Whatever comes in, what goes out is within bounds, aligned, and no step is wider than promised. */
@@ -655,7 +655,7 @@ static void any_input(void)
 			.period_align = run % 3 ? 16 : any_size(&random),
 			.period_fixed = run % 7 ? 0 : any_size(&random),
 			.full_per_sec = run % 5 ? (double)any_size(&random) : -1,
-			.seed = random_u64(&random),
+			.seed = draw(&random),
 		};
 		struct budget_input input = { 0 };
 		struct budget_output out;

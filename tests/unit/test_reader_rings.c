@@ -15,14 +15,7 @@
 #include <unistd.h>
 
 #include "reader_rig.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
+#include "sanitized.h"
 
 #ifndef SANITIZED
 /* Every allocation of this program is counted. */

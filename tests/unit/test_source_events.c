@@ -1,30 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <sys/resource.h>
 
+#include "refused_calloc.h"
 #include "source_rig.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-
-#ifndef SANITIZED
-/* The n-th allocation from here on fails; below 0: none. */
-static int allocations_left = -1;
-void *__libc_calloc(size_t n, size_t size);
-
-void *calloc(size_t n, size_t size)
-{
-	if (allocations_left >= 0 && allocations_left-- == 0) {
-		errno = ENOMEM;
-		return NULL;
-	}
-	return __libc_calloc(n, size);
-}
-#endif
 
 static void probe_of_other_refusals(void)
 {

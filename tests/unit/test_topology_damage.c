@@ -5,15 +5,8 @@
 
 #include "harness.h"
 #include "machine.h"
+#include "sanitized.h"
 #include "topology.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
 
 static const struct topology_options no_options = { .target_nid = -1 };
 
