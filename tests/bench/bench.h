@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include <getopt.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -18,9 +19,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "parse.h"
+
 #define BENCH_UNUSED __attribute__((unused))
 
 #define BENCH_ROWS_MAX     64
+#define BENCH_OPTIONS_MAX  8
 #define BENCH_EXIT_USAGE   64
 #define BENCH_EXIT_MISSED  1
 #define BENCH_EXIT_SKIPPED 77
@@ -139,6 +143,50 @@ __attribute__((format(printf, 1, 2), noreturn)) BENCH_UNUSED static void bench_d
 	va_end(ap);
 	fputc('\n', stderr);
 	exit(BENCH_EXIT_MISSED);
+}
+
+/* --@name=N, at most @max and at least @min, into @number; --@name=TEXT into @text; --@name sets @flag. One of them. */
+struct bench_option {
+	const char *name;
+	uint64_t *number, min, max;
+	const char **text;
+	bool *flag;
+};
+
+/* Read the command line: @options, and --help, which shows @usage. Ends the program where there is nothing to run. */
+BENCH_UNUSED static void bench_options(int argc, char **argv, const char *usage, const struct bench_option *options,
+				       size_t n)
+{
+	struct option known[BENCH_OPTIONS_MAX + 2] = { 0 };
+	int i;
+
+	if (n > BENCH_OPTIONS_MAX)
+		abort();
+	for (size_t k = 0; k < n; k++)
+		known[k] = (struct option){ .name = options[k].name,
+					    .has_arg = options[k].flag ? no_argument : required_argument,
+					    .val = (int)k };
+	known[n] = (struct option){ .name = "help", .val = (int)n };
+	while ((i = getopt_long(argc, argv, "", known, NULL)) >= 0) {
+		const struct bench_option *o = i < (int)n ? &options[i] : NULL;
+
+		if (i == (int)n) {
+			fputs(usage, stdout);
+			exit(0);
+		}
+		if (!o || (o->number && parse_u64(optarg, o->min, o->max, o->number) < 0)) {
+			fputs(usage, stderr);
+			exit(BENCH_EXIT_USAGE);
+		}
+		if (o->text)
+			*o->text = optarg;
+		if (o->flag)
+			*o->flag = true;
+	}
+	if (optind < argc) {
+		fputs(usage, stderr);
+		exit(BENCH_EXIT_USAGE);
+	}
 }
 
 static uint64_t bench_clock_ns(clockid_t clock)

@@ -24,10 +24,7 @@ static uint64_t next_random(void)
 {
 	static uint64_t state = 88172645463325252;
 
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state;
+	return bench_random(&state);
 }
 
 /* One record at @at: any values in all registers, of a load beyond L2 for the most part. */

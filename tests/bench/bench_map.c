@@ -8,7 +8,6 @@
  * thread. A window in which some thread did not have its CPU to itself is thrown away: threads that took turns on one
  * CPU would not have met.
  */
-#include <getopt.h>
 #include <math.h>
 #include <pthread.h>
 #include <sched.h>
@@ -315,51 +314,20 @@ static void report(struct map *map)
 			  (unsigned long long)disturbed, (unsigned long long)windows);
 }
 
-static int fail_usage(void)
-{
-	fputs(usage, stderr);
-	return BENCH_EXIT_USAGE;
-}
-
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "gib", required_argument, NULL, 'g' },     { "collectors", required_argument, NULL, 'c' },
-		{ "seconds", required_argument, NULL, 's' }, { "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' },          { 0 },
-	};
 	static struct map map;
 	uint64_t gib = 16, seconds = 10, collectors = 0, end_ns, turn_ns;
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	bool json = false;
-	int option;
+	const struct bench_option options[] = {
+		{ .name = "gib", .number = &gib, .min = 1, .max = 256 },
+		{ .name = "collectors", .number = &collectors, .min = 1, .max = COLLECTORS_MAX },
+		{ .name = "seconds", .number = &seconds, .min = 1, .max = 3600 },
+		{ .name = "json", .flag = &json },
+	};
 
-	while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0) {
-		switch (option) {
-		case 'g':
-			if (parse_u64(optarg, 1, 256, &gib) < 0)
-				return fail_usage();
-			break;
-		case 'c':
-			if (parse_u64(optarg, 1, COLLECTORS_MAX, &collectors) < 0)
-				return fail_usage();
-			break;
-		case 's':
-			if (parse_u64(optarg, 1, 3600, &seconds) < 0)
-				return fail_usage();
-			break;
-		case 'j':
-			json = true;
-			break;
-		case 'h':
-			fputs(usage, stdout);
-			return 0;
-		default:
-			return fail_usage();
-		}
-	}
-	if (optind < argc)
-		return fail_usage();
+	bench_options(argc, argv, usage, options, sizeof(options) / sizeof(options[0]));
 	if (collectors == 0)
 		collectors = cpus < 1 ? 1 : cpus > COLLECTORS_MAX ? COLLECTORS_MAX : (uint64_t)cpus;
 	rcu_thread_start();

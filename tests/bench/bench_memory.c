@@ -6,7 +6,6 @@
  * order, and the janitor has its turns, as in the daemon.
  */
 #include <fcntl.h>
-#include <getopt.h>
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -354,48 +353,19 @@ static double buffers_bytes(size_t cpus)
 	return most;
 }
 
-static int fail_usage(void)
-{
-	fputs(help_text, stderr);
-	return BENCH_EXIT_USAGE;
-}
-
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "gib", required_argument, NULL, 'g' },
-		{ "daemon", required_argument, NULL, 'd' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
 	const char *daemon = NULL;
 	uint64_t gib = DENSE_GIB;
 	struct taken taken;
 	bool json = false;
-	int option;
+	const struct bench_option options[] = {
+		{ .name = "gib", .number = &gib, .min = 1, .max = 256 },
+		{ .name = "daemon", .text = &daemon },
+		{ .name = "json", .flag = &json },
+	};
 
-	while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0) {
-		switch (option) {
-		case 'g':
-			if (parse_u64(optarg, 1, 256, &gib) < 0)
-				return fail_usage();
-			break;
-		case 'd':
-			daemon = optarg;
-			break;
-		case 'j':
-			json = true;
-			break;
-		case 'h':
-			fputs(help_text, stdout);
-			return 0;
-		default:
-			return fail_usage();
-		}
-	}
-	if (optind < argc)
-		return fail_usage();
+	bench_options(argc, argv, help_text, options, sizeof(options) / sizeof(options[0]));
 	if (daemon)
 		bench_put_bar("idle_rss_bytes", idle_bytes(daemon), "bytes", BENCH_AT_MOST, IDLE_MAX_BYTES);
 	bench_put_bar("buffers_768_cpus_bytes", buffers_bytes(BUFFERS_CPUS), "bytes", BENCH_AT_MOST, BUFFERS_MAX_BYTES);

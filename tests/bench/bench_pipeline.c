@@ -5,7 +5,6 @@
  * window in turn, the bare loop of bare.h. Every page has been sampled before the clock starts, as in a daemon that has
  * run for a while; what the kernel does, writing the records, is not timed.
  */
-#include <getopt.h>
 
 #include "bare.h"
 #include "bench_rig.h"
@@ -220,48 +219,18 @@ static void run(struct pipeline *p, uint64_t seconds)
 	bench_put("windows", (double)n, "windows");
 }
 
-static int fail_usage(void)
-{
-	fputs(usage, stderr);
-	return BENCH_EXIT_USAGE;
-}
-
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "gib", required_argument, NULL, 'g' },
-		{ "seconds", required_argument, NULL, 's' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
 	static struct pipeline pipeline = { .seed = 88172645463325252ULL };
 	uint64_t gib = 64, seconds = 8;
 	bool json = false;
-	int option;
+	const struct bench_option options[] = {
+		{ .name = "gib", .number = &gib, .min = 1, .max = 256 },
+		{ .name = "seconds", .number = &seconds, .min = 1, .max = 3600 },
+		{ .name = "json", .flag = &json },
+	};
 
-	while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0) {
-		switch (option) {
-		case 'g':
-			if (parse_u64(optarg, 1, 256, &gib) < 0)
-				return fail_usage();
-			break;
-		case 's':
-			if (parse_u64(optarg, 1, 3600, &seconds) < 0)
-				return fail_usage();
-			break;
-		case 'j':
-			json = true;
-			break;
-		case 'h':
-			fputs(usage, stdout);
-			return 0;
-		default:
-			return fail_usage();
-		}
-	}
-	if (optind < argc)
-		return fail_usage();
+	bench_options(argc, argv, usage, options, sizeof(options) / sizeof(options[0]));
 	rcu_thread_start();
 	init(&pipeline, (gib << 30) / PAGE_SIZE_BYTES);
 	run(&pipeline, seconds);

@@ -8,7 +8,6 @@
  * system call: the kernel sends a signal for each while a byte in our memory says so (PR_SET_SYSCALL_USER_DISPATCH, see
  * the kernel's Documentation/admin-guide/syscall-user-dispatch.rst).
  */
-#include <getopt.h>
 #include <signal.h>
 #include <sys/prctl.h>
 
@@ -234,43 +233,17 @@ static void run(struct scan *few, struct scan *many, uint64_t seconds)
 	bench_put("windows", (double)n, "windows");
 }
 
-static int fail_usage(void)
-{
-	fputs(usage, stderr);
-	return BENCH_EXIT_USAGE;
-}
-
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "seconds", required_argument, NULL, 's' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
 	static struct scan few, many;
 	uint64_t seconds = 6;
 	bool json = false, counted;
-	int option;
+	const struct bench_option options[] = {
+		{ .name = "seconds", .number = &seconds, .min = 1, .max = 3600 },
+		{ .name = "json", .flag = &json },
+	};
 
-	while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0) {
-		switch (option) {
-		case 's':
-			if (parse_u64(optarg, 1, 3600, &seconds) < 0)
-				return fail_usage();
-			break;
-		case 'j':
-			json = true;
-			break;
-		case 'h':
-			fputs(usage, stdout);
-			return 0;
-		default:
-			return fail_usage();
-		}
-	}
-	if (optind < argc)
-		return fail_usage();
+	bench_options(argc, argv, usage, options, sizeof(options) / sizeof(options[0]));
 	rcu_thread_start();
 	init(&few, FEW);
 	init(&many, MANY);
