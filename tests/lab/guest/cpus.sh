@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # What tests of CPUs that go and come share; they run on a machine with IBS.
 # shellcheck shell=dash
-# IBS_DEBUG and ibs_value come from lib.sh.
+# IBS_DEBUG, IBS_PMU and ibs_value come from lib.sh.
 # shellcheck disable=SC2154
 
 # cpus: that the open source samples; the others have none.
@@ -67,4 +67,15 @@ log_has_only()
 	grep -vE "^pghotd: (tier |source ibs: running|promoting|running in mode|promoted |stopping|control socket: process|$1)" \
 		"$OUT/pghotd.log" > "$OUT/unexpected.txt"
 	check "the log has no other line" ! -s "$OUT/unexpected.txt"
+}
+
+# A daemon on IBS, and a workload on both CPUs with its memory far.
+sample_both_cpus()
+{
+	echo 0 > "$NUMAB"
+	write_conf 'mode = "promote";' 'sources = [ "ibs" ];' "ibs = { pmu = \"$IBS_PMU\"; period = 10000; };" \
+		'promote = { freq_threshold = 1; };'
+	start_pghotd || finish
+	start_hotset --total-mib 64 --hot-mib 16 --fill-node 1 --thp never --threads 2 --report-ms 4000
+	check "both CPUs are sampled" "$(cpus)" -eq 2
 }

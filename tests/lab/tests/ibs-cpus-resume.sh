@@ -33,12 +33,7 @@ bring_back()
 
 trap bring_back EXIT
 
-echo 0 > "$NUMAB"
-write_conf 'mode = "promote";' 'sources = [ "ibs" ];' "ibs = { pmu = \"$IBS_PMU\"; period = 10000; };" \
-	'promote = { freq_threshold = 1; };'
-start_pghotd || finish
-start_hotset --total-mib 64 --hot-mib 16 --fill-node 1 --thp never --threads 2 --report-ms 4000
-check "both CPUs are sampled" "$(cpus)" -eq 2
+sample_both_cpus
 opens_0=$(asked 0 opens) opens_1=$(asked 1 opens)
 
 echo core > $power/pm_test

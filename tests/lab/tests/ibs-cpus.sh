@@ -21,12 +21,7 @@ identity_exact()
 	identity > /dev/null && [ "$total" -eq "$sum" ]
 }
 
-echo 0 > "$NUMAB"
-write_conf 'mode = "promote";' 'sources = [ "ibs" ];' "ibs = { pmu = \"$IBS_PMU\"; period = 10000; };" \
-	'promote = { freq_threshold = 1; };'
-start_pghotd || finish
-start_hotset --total-mib 64 --hot-mib 16 --fill-node 1 --thp never --threads 2 --report-ms 4000
-check "both CPUs are sampled" "$(cpus)" -eq 2
+sample_both_cpus
 begin=$(now_ms)
 i=0
 while [ $i -lt $rounds ]; do
