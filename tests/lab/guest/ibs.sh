@@ -55,7 +55,7 @@ speed_and_truth()
 	ratio=$(ratios speed a | middle)
 	note "near memory is $((ratio / 100)).$((ratio % 100 / 10))$((ratio % 10)) times as fast as far memory:" \
 		"median of $(ratios speed a | wc -l) turns, x100 they were $(ratios speed a | spread);" \
-		"a modelled miss took $(ibs_value "$(cat $IBS_DEBUG/setup)" miss_cost) cycles"
+		"from miss to miss it took $(ibs_value "$(cat $IBS_DEBUG/setup)" miss_gap) cycles"
 	check "near memory is 2.5 times as fast as far memory, or more" "$ratio" -ge 250
 	check "and not more than 4 times" "$ratio" -le 400
 	kill -TERM "$(reader_pid near)" "$(reader_pid far)"

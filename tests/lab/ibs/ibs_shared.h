@@ -15,7 +15,7 @@
 #include <linux/types.h>
 
 #define IBS_SHARED_MAGIC   0x53424948474f5450ULL
-#define IBS_SHARED_VERSION 2
+#define IBS_SHARED_VERSION 3
 
 /** Size of the file and of the BAR; a power of two as PCI wants it. */
 #define IBS_SHARED_BYTES (16UL << 20)
@@ -106,8 +106,8 @@ struct ibs_shared {
 	__u32 l3_sets;
 	__u32 l3_ways;
 	__u32 pad0;
-	__u64 miss_cost;            /* cycles that the model of a miss takes now, times 1024 */
-	__u32 delay[IBS_NODES_MAX]; /* TSC cycles of busy waiting for an L3 miss, as configured */
+	__u64 miss_gap;             /* TSC cycles from one L3 miss to the next now, waits aside, times 1024 */
+	__u32 delay[IBS_NODES_MAX]; /* percent of that to wait for an L3 miss, as configured */
 
 	/*
 	 * Learning where the guest's memory is. The module fills touch_* (touch_vaddr

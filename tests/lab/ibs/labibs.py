@@ -29,11 +29,11 @@ CPU_WITHOUT = ",-erms,-fsrm"
 BOOT_FACTOR = 2  # of the bound of the boot
 NAMES = ("ibs_op", "ibs_mprof", "none")
 
-# far_delay_cycles makes the far node three times as slow for a random reader as the near
+# far_delay_percent makes the far node three times as slow for a random reader as the near
 # one, on top of what emulation costs for both; measured with hotset.
-FAR_DELAY_CYCLES = 1650
+FAR_DELAY_PERCENT = 230
 CYCLES_PER_NS = 3
-PLUGIN_KEYS = {"far_delay_cycles": FAR_DELAY_CYCLES, "near_delay_cycles": 0,
+PLUGIN_KEYS = {"far_delay_percent": FAR_DELAY_PERCENT, "near_delay_percent": 0,
                "l3_sets": 16384, "l3_ways": 8, "pages": 0}
 MODULE_KEYS = ("gen", "caps", "min_period", "ops_per_miss", "strict_period", "swfilt", "wipe_phys", "tagged",
                "far_source", "far_remote", "interval_us")
@@ -179,7 +179,7 @@ def build(cache, set_folder, stamp, scratch):
 def node_lists(spec, latencies, nodes):
     """(delays, latencies) for the plugin, from the machine's latencies in ns."""
     ns = list(latencies or [100] + [300] * (nodes - 1))
-    near, far = spec.plugin["near_delay_cycles"], spec.plugin["far_delay_cycles"]
+    near, far = spec.plugin["near_delay_percent"], spec.plugin["far_delay_percent"]
     span = ns[1] - ns[0] if len(ns) > 1 else 1
     delays = [near] + [far * (each - ns[0]) // span for each in ns[1:]]
     return (":".join(str(each) for each in delays),

@@ -5,7 +5,7 @@
  *
  * Options (-plugin FILE,KEY=VALUE,...):
  *   shm=PATH          the file shared with the guest's module; required
- *   delays=A:B:...    busy wait for an L3 miss to node 0:1:..., in TSC cycles
+ *   delays=A:B:...    wait for an L3 miss to node 0:1:..., in percent of MISS_GAP below
  *   latencies=A:B:... modelled latency of the same, in cycles
  *   l3_sets=N, l3_ways=N   the last cache, of 64-byte lines (16384, 8)
  *   pages=1           keep the histogram of pages
@@ -50,13 +50,18 @@
 #define DEFAULT_FAR_CYCLES  900
 
 /*
- * A modelled miss costs the emulator about so many cycles of the host's clock on a quiet
- * machine; the delays that were asked for hold for that one. An average over so many, and
- * what took longer than the maximum was interrupted.
+ * How long the emulator takes from one L3 miss of a CPU to its next, waits aside: what waits are in proportion to. What
+ * is kept is the median, followed by steps of a part in so many, so that a program which does little but miss sets it,
+ * and others in between don't matter. A gap of more than the maximum was interrupted, or belongs to a program that
+ * seldom misses: memory is no slower for that one.
  */
-#define MISS_COST_QUIET  400ULL
-#define MISS_COST_WEIGHT 1024ULL
-#define MISS_COST_MAX    20000ULL
+#define MISS_GAP_FIRST 800ULL
+#define MISS_GAP_MAX   4000ULL
+#define MISS_GAP_SHIFT 12
+#define MISS_GAP_ONE   1024ULL /* miss_gap counts in parts of a cycle */
+
+/* Longer between two accesses: the host's CPU was somebody else's, or the guest idle. */
+#define BUSY_GAP_MAX 20000ULL
 
 /* Samples come at the period on average, but not in step with a loop of the program. */
 #define JITTER_MASK 127ULL
@@ -71,6 +76,7 @@ struct range {
 
 struct vcpu {
 	struct cache_model l1, l2, l1_tlb, l2_tlb;
+	uint64_t missed_at;        /* the end of the last L3 miss, its wait included, by the host's clock */
 	const struct range *range; /* of the last access */
 	uint64_t left;             /* of the period */
 	uint64_t period;           /* that left was taken from */
@@ -86,7 +92,7 @@ static struct cache_model l3;
 static struct vcpu vcpus[IBS_CPUS_MAX];
 static struct range ranges[IBS_RANGES_MAX];
 static uint32_t latency[IBS_NODES_MAX + 1];
-static uint64_t delay_turns[IBS_NODES_MAX + 1];
+static uint32_t delay_percent[IBS_NODES_MAX + 1];
 static uint64_t random_state = 0x9e3779b97f4a7c15ULL;
 static const char *shm_path;
 static const char *truth_path;
@@ -100,39 +106,38 @@ static uint64_t next_random(void)
 }
 
 /*
- * Waiting is counted in turns of a loop, not in time, and in proportion to what a miss
- * costs the emulator itself just now. When other work takes the host's CPU, its caches or
- * its clock, emulation gets slower, and so must the wait, or far memory would seem near.
+ * Far memory is slow by a wait, and the wait is in proportion to what a miss takes the emulator without it, just now on
+ * this host. When other work takes the CPU, its caches or its clock, emulation gets slower, and so must the wait, or
+ * far memory would seem near.
  */
-static void busy_wait(uint64_t turns)
+static void wait_until(uint64_t end)
 {
-	while (turns--)
-		__asm__ volatile("" : : : "memory");
+	while ((int64_t)(end - __rdtsc()) > 0)
+		;
 }
 
-static uint64_t turns_per_1024_cycles(void)
+static void learn_miss_gap(uint64_t cycles)
 {
-	uint64_t best = 0;
+	uint64_t gap = shared->miss_gap;
 
-	for (int i = 0; i < 20; i++) {
-		uint64_t begin = __rdtsc();
-		uint64_t taken;
-
-		busy_wait(100000);
-		taken = __rdtsc() - begin;
-		if (taken && 100000ULL * 1024 / taken > best)
-			best = 100000ULL * 1024 / taken;
-	}
-	return best;
+	if (cycles > MISS_GAP_MAX)
+		return;
+	/* a step up for each longer one, down for each shorter: it rests where both are as many */
+	if (cycles * MISS_GAP_ONE > gap)
+		shared->miss_gap = gap + (gap >> MISS_GAP_SHIFT);
+	else
+		shared->miss_gap = gap - (gap >> MISS_GAP_SHIFT);
 }
 
-/* What the model of a miss took: a moving average, without what an interruption took. */
-static void learn_miss_cost(uint64_t cycles)
+/* A miss to @node: what it took to emulate is known, the wait follows. */
+static void wait_for_memory(struct vcpu *me, uint32_t node, bool is_kernel)
 {
-	uint64_t mean = shared->miss_cost;
+	uint64_t now = __rdtsc();
 
-	if (cycles < MISS_COST_MAX)
-		shared->miss_cost = mean + cycles - mean / MISS_COST_WEIGHT;
+	if (!is_kernel)
+		learn_miss_gap(now - me->missed_at);
+	me->missed_at = now + shared->miss_gap / MISS_GAP_ONE * delay_percent[node] / 100;
+	wait_until(me->missed_at);
 }
 
 /* ---- where memory is ------------------------------------------------------------- */
@@ -246,7 +251,7 @@ static void learn_busy(struct ibs_cpu *cpu, uint64_t now)
 	uint64_t cycles = now - before;
 
 	before = now;
-	if (cycles < MISS_COST_MAX)
+	if (cycles < BUSY_GAP_MAX)
 		cpu->busy += cycles;
 }
 
@@ -263,13 +268,11 @@ static void on_access(unsigned int index, qemu_plugin_meminfo_t info, uint64_t v
 	struct ibs_counts *counts;
 	uint64_t where, phys;
 	uint32_t cycles, tlb_cycles = 0, level, node, flags = 0;
-	uint64_t begin;
 
 	/* nothing is known of the memory before the module comes: let the guest boot at full speed */
 	if (!shared->nr_ranges && !is_touch)
 		return;
-	begin = __rdtsc();
-	learn_busy(cpu, begin);
+	learn_busy(cpu, __rdtsc());
 	handle = qemu_plugin_get_hwaddr(info, vaddr);
 	if (!handle || qemu_plugin_hwaddr_is_io(handle))
 		return;
@@ -310,8 +313,7 @@ static void on_access(unsigned int index, qemu_plugin_meminfo_t info, uint64_t v
 		level = IBS_LEVEL_MEMORY;
 		cycles = latency[node];
 		counts->misses[is_kernel]++;
-		learn_miss_cost(__rdtsc() - begin);
-		busy_wait(delay_turns[node] * shared->miss_cost / (MISS_COST_QUIET * MISS_COST_WEIGHT));
+		wait_for_memory(me, node, is_kernel);
 	}
 	if (page_mask && range) {
 		struct ibs_page *page = &pages[(phys >> PAGE_SHIFT) & page_mask];
@@ -367,7 +369,7 @@ static void write_truth(FILE *out)
 			" kernel_loads=%llu kernel_stores=%llu kernel_misses=%llu\n",
 			n->loads[0], n->stores[0], n->misses[0], n->loads[1], n->stores[1], n->misses[1]);
 	}
-	fprintf(out, "miss_cost_cycles=%llu\n", shared->miss_cost / MISS_COST_WEIGHT);
+	fprintf(out, "miss_gap_cycles=%llu\n", shared->miss_gap / MISS_GAP_ONE);
 	for (uint32_t i = 0; i < shared->nr_cpus; i++)
 		fprintf(out, "cpu=%u sampled=%llu ring_full=%llu\n", i, shared->cpu[i].head, shared->cpu[i].dropped);
 	for (uint32_t i = 0; i < shared->nr_ranges; i++)
@@ -486,7 +488,6 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 {
 	uint32_t delays[IBS_NODES_MAX] = { 0 };
 	uint32_t sets = 16384, ways = 8, want_pages = 0;
-	uint64_t turns = turns_per_1024_cycles();
 
 	for (uint32_t i = 0; i < IBS_NODES_MAX; i++)
 		latency[i] = i ? DEFAULT_FAR_CYCLES : DEFAULT_NEAR_CYCLES;
@@ -506,12 +507,12 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 		return -1;
 	}
 	for (uint32_t i = 0; i < IBS_NODES_MAX; i++)
-		delay_turns[i] = delays[i] * turns / 1024;
+		delay_percent[i] = delays[i];
 	if (want_pages) {
 		page_mask = IBS_PAGES_MAX - 1;
 		shared->nr_pages = IBS_PAGES_MAX;
 	}
-	shared->miss_cost = MISS_COST_QUIET * MISS_COST_WEIGHT;
+	shared->miss_gap = MISS_GAP_FIRST * MISS_GAP_ONE;
 	memcpy(shared->delay, delays, sizeof(delays));
 	shared->nr_cpus = (uint32_t)info->system.max_vcpus;
 	shared->l3_sets = sets;

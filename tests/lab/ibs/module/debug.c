@@ -24,7 +24,7 @@ static int truth_show(struct seq_file *m, void *unused)
 		if (i < IBS_NODES_MAX && !node_online(i))
 			continue;
 		if (i < IBS_NODES_MAX)
-			seq_printf(m, "node=%u delay_cycles=%u", i, ibs_shared->delay[i]);
+			seq_printf(m, "node=%u delay_percent=%u", i, ibs_shared->delay[i]);
 		else
 			seq_puts(m, "node=unknown");
 		seq_printf(m, " user_loads=%llu user_stores=%llu user_misses=%llu", n->loads[0], n->stores[0],
@@ -83,9 +83,9 @@ static int setup_show(struct seq_file *m, void *unused)
 		   ibs_setup.soft_filter, ibs_setup.wipe, ibs_setup.tagged_misses);
 	seq_printf(m,
 		   " far_source=%u far_remote=%d interval_us=%u l3_sets=%u l3_ways=%u pages=%u ranges=%u "
-		   "miss_cost=%llu\n",
+		   "miss_gap=%llu\n",
 		   ibs_setup.far_source, ibs_setup.far_remote, ibs_setup.interval_us, ibs_shared->l3_sets,
-		   ibs_shared->l3_ways, ibs_shared->nr_pages, ibs_shared->nr_ranges, ibs_shared->miss_cost / 1024);
+		   ibs_shared->l3_ways, ibs_shared->nr_pages, ibs_shared->nr_ranges, ibs_shared->miss_gap / 1024);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(setup);
