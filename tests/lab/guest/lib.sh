@@ -287,6 +287,28 @@ settle()
 	return 1
 }
 
+# identity: what was decoded into TOTAL, what became of it into ENDED; succeeds when each sample has ended in one counter.
+# Some are under way while the workload runs, so stop it first, and ask until it succeeds.
+identity()
+{
+	status_answers || return 1
+	TOTAL=$(json_get "$OUT/status.json" counters.total)
+	ENDED=$(grep -oE '"(useful|dropped_[a-z_]+|discarded_[a-z_]+)": *[0-9]+' "$OUT/status.json" |
+		sed 's/.*: *//' | awk '{ s += $1 } END { print s + 0 }')
+	[ "$TOTAL" -eq "$ENDED" ]
+}
+
+# check_identity: with the workload at rest.
+check_identity()
+{
+	if wait_for 60 identity; then
+		ok "every sample ended in one counter"
+	else
+		not_ok "every sample ended in one counter" "$TOTAL against $ENDED"
+	fi
+	note "total $TOTAL, useful + dropped + discarded $ENDED"
+}
+
 # ---- IBS, on a machine that has it (see ibs/README.md) ------------------------
 
 IBS_DEBUG=/sys/kernel/debug/pghot_ibs
