@@ -12,7 +12,9 @@
 /* The kernel's average forgets with each of 128 samples: after four times as many it has come to within 2%. */
 #define SETTLED_SAMPLES 512
 /* Longer than any handler: a pause of the machine. */
-#define GAP_MAX_NS    (100 * NSEC_PER_USEC)
+#define GAP_MAX_NS (100 * NSEC_PER_USEC)
+/* Beyond any average that the kernel measures, virtual machines included: a hand has set that rate. */
+#define BOUND_MAX_NS  (1000 * NSEC_PER_USEC)
 #define GAP_MIN_NS    200
 #define GAP_READINGS  4
 #define SPIN_READINGS 64
@@ -105,7 +107,7 @@ void budget_meter_cost(const struct budget_meter *meter, struct budget_meter_cos
 		.high_ns = 2 * BUDGET_METER_ASSUMED_NS,
 		.basis = BUDGET_METER_ASSUMED,
 	};
-	if (allowed == 0 || most > GAP_MAX_NS)
+	if (allowed == 0 || most > BOUND_MAX_NS)
 		return;
 	if (meter->rate < meter->rate_at_start && allowed > BUDGET_METER_ASSUMED_NS) {
 		ret->sample_ns = (uint32_t)(allowed * 4 / 5 + BUDGET_METER_ENTRY_NS);

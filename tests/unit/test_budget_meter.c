@@ -66,8 +66,15 @@ static void reads_the_kernel(void)
 	budget_meter_look(&meter, &m.root, 1000);
 	budget_meter_cost(&meter, &cost);
 	CU_ASSERT_EQUAL(cost.basis, BUDGET_METER_ASSUMED);
-	/* A rate that says nothing, since a hand has set it. */
 	machine_put(&m, PERCENT, "25");
+	/* An emulated machine: 400 us, no less believed for that. */
+	machine_put(&m, RATE, "500");
+	CU_ASSERT_EQUAL(budget_meter_look(&meter, &m.root, 1000), 1);
+	budget_meter_cost(&meter, &cost);
+	CU_ASSERT_EQUAL(cost.sample_ns, 400400);
+	CU_ASSERT_EQUAL(cost.high_ns, 500400);
+	CU_ASSERT_EQUAL(cost.basis, BUDGET_METER_BOUNDED);
+	/* A rate that says nothing, since a hand has set it. */
 	machine_put(&m, RATE, "1");
 	CU_ASSERT_EQUAL(budget_meter_look(&meter, &m.root, 1000), 1);
 	budget_meter_cost(&meter, &cost);

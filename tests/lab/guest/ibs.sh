@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The instrument's own test, for each of its PMUs; read by tests/ibs-instrument*.sh.
 # shellcheck shell=dash
-# IBS_PMU, IBS_DEBUG and what begins with ibs_ come from lib.sh.
+# IBS_PMU, IBS_DEBUG, MAX_RATE and what begins with ibs_ come from lib.sh.
 # shellcheck disable=SC1091,SC2154,SC2086
 
 . /lab/ibs_speed.sh
@@ -10,7 +10,6 @@ IBS_READER="--total-mib 48 --hot-mib 24 --thp never"
 # Slow down what the workload does by itself: a report asks for the place of each page.
 IBS_HOTSET="$IBS_READER --report-ms 60000"
 L3_MISSES=0x90000	# count operations, L3 misses only
-MAX_RATE=/proc/sys/kernel/perf_event_max_sample_rate
 
 # read_ibs WORDS...: the witness's words into IBS_LINE, all it said into a file.
 read_ibs()

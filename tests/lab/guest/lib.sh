@@ -312,6 +312,7 @@ check_identity()
 # ---- IBS, on a machine that has it (see ibs/README.md) ------------------------
 
 IBS_DEBUG=/sys/kernel/debug/pghot_ibs
+MAX_RATE=/proc/sys/kernel/perf_event_max_sample_rate
 
 # ibs_load [PARAMETER=VALUE...]: the module as the machine has it, or with other
 # parameters added, which only this test sees. The PMU's name lands in IBS_PMU.

@@ -36,7 +36,7 @@ CYCLES_PER_NS = 3
 PLUGIN_KEYS = {"far_delay_percent": FAR_DELAY_PERCENT, "near_delay_percent": 0,
                "l3_sets": 16384, "l3_ways": 8, "pages": 0}
 MODULE_KEYS = ("gen", "caps", "min_period", "ops_per_miss", "strict_period", "swfilt", "wipe_phys", "tagged",
-               "far_source", "far_remote", "interval_us")
+               "far_source", "far_remote", "interval_us", "tell_time")
 
 
 class Spec:

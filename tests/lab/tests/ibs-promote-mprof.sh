@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # machine: two-tier
 # timeout: 600
-# ibs: ibs_mprof,min_period=5008,ops_per_miss=40
+# ibs: ibs_mprof,min_period=5008,ops_per_miss=40,tell_time=1
 # needs: hotset pghotd pghotctl
 # shellcheck shell=dash disable=SC1091,SC2154
 

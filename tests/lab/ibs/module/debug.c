@@ -69,8 +69,11 @@ static int stats_show(struct seq_file *m, void *unused)
 			continue;
 		seq_printf(m, "cpu=%d sampled=%llu ring_full=%llu emitted=%llu stale=%llu filtered=%llu", cpu,
 			   per->channel->head, per->channel->dropped, s->emitted, s->stale, s->filtered);
-		seq_printf(m, " throttles=%llu throttled=%llu rests=%llu timers=%llu injected=%llu busy_kcycles=%llu\n",
-			   s->throttles, s->throttled, s->rests, s->timers, s->injected, per->channel->busy / 1000);
+		seq_printf(m,
+			   " throttles=%llu throttled=%llu rests=%llu timers=%llu injected=%llu handler_us=%llu "
+			   "busy_kcycles=%llu\n",
+			   s->throttles, s->throttled, s->rests, s->timers, s->injected, s->handler_ns / 1000,
+			   per->channel->busy / 1000);
 	}
 	return 0;
 }

@@ -70,6 +70,10 @@ static uint interval_us = 1000;
 module_param(interval_us, uint, 0444);
 MODULE_PARM_DESC(interval_us, "how often samples are taken over, 50 to 10000; more often slows the machine down");
 
+static bool tell_time;
+module_param(tell_time, bool, 0444);
+MODULE_PARM_DESC(tell_time, "tell the kernel what a sample takes, as the handler of real hardware does");
+
 struct ibs_setup ibs_setup;
 static enum cpuhp_state hotplug_state;
 
@@ -99,6 +103,7 @@ static int choose_setup(void)
 	ibs_setup.far_source = far_source < 0 ? chosen->far_source : far_source & 0x1f;
 	ibs_setup.far_remote = far_remote < 0 ? chosen->far_remote : far_remote > 0;
 	ibs_setup.interval_us = interval_us;
+	ibs_setup.tell_time = tell_time;
 	return 0;
 }
 
@@ -114,7 +119,7 @@ static int __init start(void)
 
 	if (r)
 		return r;
-	r = ibs_record_find_overflow();
+	r = ibs_record_find_perf();
 	if (r)
 		return r;
 	r = ibs_channel_open();

@@ -55,6 +55,7 @@ struct ibs_setup {
 	u32 far_source;     /* DataSrc of loads from nodes without CPUs */
 	bool far_remote;    /* RmtNode of the same */
 	u32 interval_us;
+	bool tell_time; /* perf_sample_event_took() for each sample: the kernel lowers its rate when they take long */
 };
 
 extern struct ibs_setup ibs_setup;
@@ -68,6 +69,7 @@ struct ibs_stats {
 	u64 throttles;
 	u64 rests; /* pauses of sampling after a round that took too long */
 	u64 timers;
+	u64 handler_ns; /* spent on samples */
 	u64 injected;
 };
 
@@ -161,8 +163,11 @@ bool ibs_record_emit(struct perf_event *event, struct ibs_raw *raw, u64 ip, cons
 /** ibs_record_filtered - what the driver drops in software; see attr.config1 and exclude_* */
 bool ibs_record_filtered(const struct perf_event *event, const struct ibs_entry *entry);
 
-/** ibs_record_find_overflow - get at perf_event_overflow(); 0 or -errno. May sleep. */
-int ibs_record_find_overflow(void);
+/** ibs_record_find_perf - get at perf_event_overflow() and perf_sample_event_took(); 0 or -errno. May sleep. */
+int ibs_record_find_perf(void);
+
+/** ibs_record_took - tell perf that @nr samples took @ns together. With interrupts off. */
+void ibs_record_took(u64 nr, u64 ns);
 
 /* debug.c: debugfs pghot_ibs/ and /dev/pghot_ibs_raw. May sleep. */
 int ibs_debug_register(void);

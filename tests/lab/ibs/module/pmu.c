@@ -155,7 +155,7 @@ static void throttle_event(struct ibs_percpu *me, struct perf_event *event)
 /* Hands over what is in the ring. */
 static void deliver(struct ibs_percpu *me, const struct pt_regs *regs)
 {
-	u64 begin = ktime_get_ns(), taken;
+	u64 begin = ktime_get_ns(), taken, emitted = me->stats.emitted;
 	bool throttle = false;
 
 	WRITE_ONCE(me->channel->paused, 1);
@@ -163,6 +163,9 @@ static void deliver(struct ibs_percpu *me, const struct pt_regs *regs)
 	if (throttle)
 		throttle_event(me, me->event);
 	taken = ktime_get_ns() - begin;
+	me->stats.handler_ns += taken;
+	if (ibs_setup.tell_time)
+		ibs_record_took(me->stats.emitted - emitted, taken);
 	if (taken > LONG_NS) {
 		me->rest_until_ns = begin + taken + REST_FACTOR * taken;
 		me->stats.rests++;

@@ -67,18 +67,34 @@ enum {
 #define KERNEL_BIT 63
 
 typedef int (*overflow_fn)(struct perf_event *, struct perf_sample_data *, struct pt_regs *);
+typedef void (*took_fn)(u64);
 static overflow_fn overflow;
+static took_fn took;
 
-int ibs_record_find_overflow(void)
+/* Neither is for modules; a PMU's driver is part of the kernel. */
+static int find(const char *name, void **ret)
 {
-	struct kprobe probe = { .symbol_name = "perf_event_overflow" };
+	struct kprobe probe = { .symbol_name = name };
 	int r = register_kprobe(&probe);
 
 	if (r)
 		return r;
-	overflow = (overflow_fn)probe.addr;
+	*ret = probe.addr;
 	unregister_kprobe(&probe);
 	return 0;
+}
+
+int ibs_record_find_perf(void)
+{
+	int r = find("perf_event_overflow", (void **)&overflow);
+
+	return r ?: find("perf_sample_event_took", (void **)&took);
+}
+
+void ibs_record_took(u64 nr, u64 ns)
+{
+	for (u64 i = 0; i < nr; i++)
+		took(div64_u64(ns, nr));
 }
 
 /* ---- from an access to registers ------------------------------------------------- */
