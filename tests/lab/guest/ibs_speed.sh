@@ -42,18 +42,17 @@ run_reader()
 	kill -CONT "$(reader_pid "$1")"
 }
 
-# speeds_are_new A B: both have answered since; then SPEEDS is "busy gap reads_a us_a reads_b us_b". busy is what the
-# emulator worked for the readers' CPU, in which no other work of the host counts, gap is what it takes from one miss to
-# the next just now. One process for all of it, since each takes the emulated machine's time.
+# speeds_are_new A B: both have answered since; then SPEEDS is "busy gap_sum gaps reads_a us_a reads_b us_b". busy is
+# what the emulator worked for the readers' CPU, in which no other work of the host counts, gap_sum what it took from one
+# miss to the next, so many times. One process for all of it, since each takes the emulated machine's time.
 speeds_are_new()
 {
 	SPEEDS=$(awk -v want="$((SPEED_LINES + 2))" '
 		{ for (i = 1; i <= NF; i++) { split($i, word, "="); value[word[1]] = word[2] } }
-		FILENAME ~ /stats$/ { if (value["cpu"] == 0) busy = value["busy_kcycles"]; next }
-		FILENAME ~ /setup$/ { gap = value["miss_gap"]; next }
+		FILENAME ~ /stats$/ { if (value["cpu"] == 0) cpu = value["busy_kcycles"] " " value["gap_kcycles"] " " value["gaps"]; next }
 		/^speed/ { lines++; last[FILENAME] = value["accesses"] " " value["cpu_us"] }
-		END { if (lines >= want) print busy, gap, last[ARGV[3]], last[ARGV[4]] }' \
-		"$IBS_DEBUG/stats" "$IBS_DEBUG/setup" "/tmp/reader-$1.txt" "/tmp/reader-$2.txt")
+		END { if (lines >= want) print cpu, last[ARGV[2]], last[ARGV[3]] }' \
+		"$IBS_DEBUG/stats" "/tmp/reader-$1.txt" "/tmp/reader-$2.txt")
 	[ -n "$SPEEDS" ]
 }
 
@@ -74,7 +73,7 @@ turn()
 	sleep 1
 	speed_now "$2" "$3"
 	echo "$1 $turn_begin $SPEEDS" |
-		awk '{ print $1, $10 - $4, $11 - $5, $12 - $6, $13 - $7, $8 - $2, ($3 + $9) / 2 }' >> "$OUT/turns.txt"
+		awk '{ gaps = $11 - $4; print $1, $12 - $5, $13 - $6, $14 - $7, $15 - $8, $9 - $2, gaps ? ($10 - $3) * 1000 / gaps : 0 }' >> "$OUT/turns.txt"
 }
 
 # turns KIND NUMBER A B

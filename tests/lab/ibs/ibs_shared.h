@@ -15,7 +15,7 @@
 #include <linux/types.h>
 
 #define IBS_SHARED_MAGIC   0x53424948474f5450ULL
-#define IBS_SHARED_VERSION 3
+#define IBS_SHARED_VERSION 4
 
 /** Size of the file and of the BAR; a power of two as PCI wants it. */
 #define IBS_SHARED_BYTES (16UL << 20)
@@ -78,10 +78,12 @@ struct ibs_cpu {
 	__u64 tail;   /* entries taken so far; released after they were copied */
 	__u64 pad0[5];
 	/* the plugin's */
-	__u64 head;    /* entries written so far; released after they are whole */
-	__u64 dropped; /* samples that found the ring full */
-	__u64 busy;    /* TSC cycles that emulating this CPU took, without what interrupted the emulator */
-	__u64 pad1[5];
+	__u64 head;       /* entries written so far; released after they are whole */
+	__u64 dropped;    /* samples that found the ring full */
+	__u64 busy;       /* TSC cycles that emulating this CPU took, without what interrupted the emulator */
+	__u64 gap_cycles; /* the same from one L3 miss of user programs to the next, waits for memory aside; */
+	__u64 gaps;       /* of so many, without those that something came between */
+	__u64 pad1[3];
 };
 
 /** The truth about one node: every access there was, not a sample of them. */

@@ -116,12 +116,14 @@ static void wait_until(uint64_t end)
 		;
 }
 
-static void learn_miss_gap(uint64_t cycles)
+static void learn_miss_gap(struct ibs_cpu *cpu, uint64_t cycles)
 {
 	uint64_t gap = shared->miss_gap;
 
 	if (cycles > MISS_GAP_MAX)
 		return;
+	cpu->gap_cycles += cycles;
+	cpu->gaps++;
 	/* a step up for each longer one, down for each shorter: it rests where both are as many */
 	if (cycles * MISS_GAP_ONE > gap)
 		shared->miss_gap = gap + (gap >> MISS_GAP_SHIFT);
@@ -130,12 +132,12 @@ static void learn_miss_gap(uint64_t cycles)
 }
 
 /* A miss to @node: what it took to emulate is known, the wait follows. */
-static void wait_for_memory(struct vcpu *me, uint32_t node, bool is_kernel)
+static void wait_for_memory(struct vcpu *me, struct ibs_cpu *cpu, uint32_t node, bool is_kernel)
 {
 	uint64_t now = __rdtsc();
 
 	if (!is_kernel)
-		learn_miss_gap(now - me->missed_at);
+		learn_miss_gap(cpu, now - me->missed_at);
 	me->missed_at = now + shared->miss_gap / MISS_GAP_ONE * delay_percent[node] / 100;
 	wait_until(me->missed_at);
 }
@@ -313,7 +315,7 @@ static void on_access(unsigned int index, qemu_plugin_meminfo_t info, uint64_t v
 		level = IBS_LEVEL_MEMORY;
 		cycles = latency[node];
 		counts->misses[is_kernel]++;
-		wait_for_memory(me, node, is_kernel);
+		wait_for_memory(me, cpu, node, is_kernel);
 	}
 	if (page_mask && range) {
 		struct ibs_page *page = &pages[(phys >> PAGE_SHIFT) & page_mask];

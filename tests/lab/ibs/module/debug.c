@@ -71,9 +71,9 @@ static int stats_show(struct seq_file *m, void *unused)
 			   per->channel->head, per->channel->dropped, s->emitted, s->stale, s->filtered);
 		seq_printf(m,
 			   " throttles=%llu throttled=%llu rests=%llu timers=%llu injected=%llu handler_us=%llu "
-			   "busy_kcycles=%llu\n",
+			   "busy_kcycles=%llu gap_kcycles=%llu gaps=%llu\n",
 			   s->throttles, s->throttled, s->rests, s->timers, s->injected, s->handler_ns / 1000,
-			   per->channel->busy / 1000);
+			   per->channel->busy / 1000, per->channel->gap_cycles / 1000, per->channel->gaps);
 	}
 	return 0;
 }

@@ -23,7 +23,8 @@
 /*
  * A round of the timer costs the emulator far more than an interrupt costs a machine, so it comes as seldom as the
  * samples do: when about so many are to be expected. No sample is the worse for it, since those of a task are taken
- * over before another one runs; only perf sees them later.
+ * over before another one runs; only perf sees them later. But perf that is told how long a sample takes allows few of
+ * them to a tick, and then it should see them one by one.
  */
 #define ROUND_SAMPLES 4
 #define INTERVAL_MOST 20
@@ -184,7 +185,7 @@ static u64 next_round_ns(struct ibs_percpu *me, u64 now)
 {
 	u64 least = ibs_setup.interval_us * 1000ULL, most = least * INTERVAL_MOST;
 	u64 nr = me->channel->tail - me->round_tail;
-	u64 ns = nr ? div64_u64((now - me->round_ns) * ROUND_SAMPLES, nr) : most;
+	u64 ns = nr ? div64_u64((now - me->round_ns) * (ibs_setup.tell_time ? 1 : ROUND_SAMPLES), nr) : most;
 
 	me->round_tail = me->channel->tail;
 	me->round_ns = now;
