@@ -158,7 +158,7 @@ def qemu_command(folder, stamp, machine, options, files, ibs=None):
               "-device", "virtio-9p-pci,fsdev=out,mount_tag=out",
               "-kernel", os.path.join(folder, "kernel", "boot", "vmlinuz-" + stamp["release"]),
               "-initrd", files["initramfs"],
-              "-append", "console=ttyS0 panic=-1 loglevel=5 audit=0 random.trust_cpu=on "
+              "-append", "console=ttyS0 panic=-1 loglevel=5 audit=0 no_timer_check random.trust_cpu=on "
                          "mitigations=off " + options.append]
     if ibs:
         sizes, latencies, _ = MACHINES[machine]
