@@ -34,13 +34,17 @@ static json_t *part_json(const struct sim_part *p)
 			 time_or_null(p->time_to_99_decided));
 }
 
+/* NULL: no memory. jansson passes it through: what should hold a list that is none is none either. */
 static json_t *series_json(const struct sim_result *r)
 {
 	json_t *list = json_array();
 
-	for (size_t i = 0; i < r->n_series; i++)
-		if (json_array_append_new(list, point_json(&r->series[i])) < 0)
-			break;
+	for (size_t i = 0; i < r->n_series; i++) {
+		if (json_array_append_new(list, point_json(&r->series[i])) < 0) {
+			json_decref(list);
+			return NULL;
+		}
+	}
 	return list;
 }
 
@@ -48,9 +52,12 @@ static json_t *parts_json(const struct sim_result *r)
 {
 	json_t *list = json_array();
 
-	for (size_t i = 0; i < r->n_parts; i++)
-		if (json_array_append_new(list, part_json(&r->parts[i])) < 0)
-			break;
+	for (size_t i = 0; i < r->n_parts; i++) {
+		if (json_array_append_new(list, part_json(&r->parts[i])) < 0) {
+			json_decref(list);
+			return NULL;
+		}
+	}
 	return list;
 }
 
