@@ -110,8 +110,10 @@ void sim_result_write_text(const struct sim_result *r, FILE *to)
 		100 * r->hit_ratio, 100 * r->oracle_hit_ratio, 100 * r->sample_oracle_hit_ratio);
 	fprintf(to, "  speed     %.3f of that with nothing moved\n", r->speedup);
 	fprintf(to, "  moved     %.2f GiB up, %.2f GiB down\n", gib(r->moved_bytes), gib(r->demoted_bytes));
-	fprintf(to, "  cost      %.2f s of CPU for the daemon's own code (%.2f%% of one), %.1f MiB of tables\n",
-		r->user_seconds, 100 * r->user_seconds / r->seconds, (double)r->map_bytes / 0x1p20);
+	fprintf(to,
+		"  cost      %.2f s of CPU for the daemon's own code, %.2f%% of a core (1%% is %.2f s); %.1f MiB of "
+		"tables\n",
+		r->user_seconds, 100 * r->user_seconds / r->seconds, r->seconds / 100, (double)r->map_bytes / 0x1p20);
 	for (size_t i = 0; i < r->n_parts && r->n_parts > 1; i++)
 		fprintf(to, "  %-10s%.2f GiB hot, %.1f%% near, %.1f%% decided; %.2f GiB moved, over %.2f%%\n",
 			r->parts[i].name, gib(r->parts[i].hot_bytes), 100 * r->parts[i].coverage,

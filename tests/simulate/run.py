@@ -59,7 +59,8 @@ def describe(r):
             f"{r['decided']:.1%}, over {r['over_promotion']:.2%}, hits {r['hit_ratio']:.2%} (oracle "
             f"{r['oracle_hit_ratio']:.2%}, samples {r['sample_oracle_hit_ratio']:.2%}), moved "
             f"{r['moved_bytes'] / bars.GIB:.2f} GiB, speed {r['speedup']:.3f}; {r['user_seconds']:.2f} s of CPU, "
-            f"{r['user_seconds'] / r['seconds']:.2%} of a core, {r['map_bytes'] / bars.MIB:.1f} MiB of tables")
+            f"{r['user_seconds'] / r['seconds']:.2%} of a core (1% is {r['seconds'] / 100:.2f} s), "
+            f"{r['map_bytes'] / bars.MIB:.1f} MiB of tables")
 
 
 def judge(simulator, checks, scenario, seed):

@@ -98,4 +98,18 @@ static void half_a_result_is_none(void)
 	free(whole);
 }
 
-TEST_MAIN(sim_result, TEST(json_has_all_of_it), TEST(half_a_result_is_none))
+static void people_read_what_it_cost(void)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *to = open_memstream(&text, &size);
+
+	sim_result_write_text(&result, to);
+	fclose(to);
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "made-up, policy \"region\", seed 7: 240 s, 1000 samples"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "1.20 s of CPU for the daemon's own code, 0.50% of a core (1% is 2.40 s)"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "99% never"));
+	free(text);
+}
+
+TEST_MAIN(sim_result, TEST(json_has_all_of_it), TEST(half_a_result_is_none), TEST(people_read_what_it_cost))
