@@ -20,8 +20,10 @@
 struct clock;
 struct config;
 struct manage;
+struct manage_fast;
 struct owner;
 struct owners;
+struct topology_store;
 
 /* A process that is asked about is looked at again after this. */
 #define MANAGE_FACTS_NS (10ULL * 1000000000ULL)
@@ -51,6 +53,7 @@ enum manage_reason {
 	LEFT_LOCKED,
 	LEFT_SHARED,
 	LEFT_FILE,
+	LEFT_FAST_MAX,      /* the programs of its rule have fast_max_percent of the fast tier */
 	LEFT_NOT_LOOKED_AT, /* not yet */
 	LEFT_MAX,
 };
@@ -67,9 +70,16 @@ struct manage_answer {
 	int rule;                  /* index of the rule that holds; -1: none */
 };
 
-/* @proc: the root that has proc/, sys/ and etc/; its descriptor is borrowed. NULL: no memory. */
-struct manage *manage_new(struct owners *owners, const struct fsroot *proc, const struct clock *clock);
+/*
+ * @proc: the root that has proc/, sys/ and etc/; its descriptor is borrowed. @topology: which nodes are fast. NULL: no
+ * memory.
+ */
+struct manage *manage_new(struct owners *owners, const struct fsroot *proc, const struct clock *clock,
+			  const struct topology_store *topology);
 void manage_free(struct manage *manage);
+
+/* What the programs of rules have of the fast tier; of @manage, as long as it lives. Any thread. */
+struct manage_fast *manage_get_fast(const struct manage *manage);
 
 /*
  * May the page of @owner at @addr move? No system call. Asks for a look at the process where one is due. Inside a read
@@ -78,9 +88,9 @@ void manage_free(struct manage *manage);
 void manage_ask(struct manage *manage, struct owner *owner, uint64_t addr, uint64_t now_ns, struct manage_answer *ret);
 
 /*
- * Look at processes that were asked for, for up to @budget_ns, which one large process may exceed. Returns how many
- * were looked at. @stop (relaxed, may be NULL): true ends it early. Blocks; its own thread, registered with rcu,
- * outside a read section.
+ * Look at processes that were asked for, for up to @budget_ns, which one large process may exceed; and as long at what
+ * programs have of the fast tier, where a rule bounds it. Returns how many of those asked for were looked at. @stop
+ * (relaxed, may be NULL): true ends it early. Blocks; its own thread, registered with rcu, outside a read section.
  */
 size_t manage_step(struct manage *manage, const struct config *config, uint64_t budget_ns, const _Atomic bool *stop);
 

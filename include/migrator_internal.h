@@ -95,6 +95,8 @@ struct migrator_pass_state {
 	/* What was met. */
 	bool hot, below, refused, no_tokens, no_rule_tokens, no_room, no_target, plan_full, out_of_time;
 	bool left, waits; /* hot memory that may not move; that may move once it is known */
+	uint64_t fast_tier_bytes;
+	uint64_t fast_taken[RULES_MAX]; /* of manage_fast.h, in this round */
 	uint64_t moved_bytes, moved_pages;
 };
 
@@ -153,3 +155,12 @@ bool migrator_manage_again(struct migrator_pass_state *p, const struct hotness_c
 void migrator_manage_left(struct migrator_pass_state *p, const struct hotness_candidate *c, enum manage_reason reason);
 
 struct tokens *migrator_manage_tokens(const struct migrator_pass_state *p, int rule);
+
+/* @bytes of the share that @rule has of the fast tier, for this round. false: it has all of it. */
+bool migrator_manage_take(struct migrator_pass_state *p, int rule, uint64_t bytes);
+
+/* So much under @rule has moved. */
+void migrator_manage_moved(const struct migrator_pass_state *p, int rule, uint64_t bytes);
+
+/* What was taken in this round has moved, or won't. */
+void migrator_manage_round_over(struct migrator_pass_state *p);

@@ -34,6 +34,12 @@ struct owner_facts {
  */
 int owners_facts_read(const struct fsroot *root, uint32_t pid, struct owner_facts *ret);
 
+/*
+ * The part of it by which rules match: cgroup, exe, uid, and what else stands in the same files (rss_bytes,
+ * pinned_bytes, locked_bytes); the rest of @ret is 0. Three files. As owners_facts_read(). Any thread.
+ */
+int owners_facts_who(const struct fsroot *root, uint32_t pid, struct owner_facts *ret);
+
 /* true for the path of a device through which memory is reached by physical address. */
 bool owners_facts_is_device(const char *path);
 

@@ -34,6 +34,7 @@ struct rule {
 	int32_t target_nid;         /* -1: the rule says nothing */
 	int64_t rate_mib_per_sec;   /* -1: the rule says nothing */
 	int64_t min_rss_mib;        /* 0: the rule says nothing */
+	int32_t fast_max_percent;   /* of the fast tier, for all its programs together; -1: the rule says nothing */
 };
 
 struct rules {

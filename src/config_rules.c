@@ -7,7 +7,8 @@
 #include "config_value.h"
 #include "rules.h"
 
-#define ALL_KEYS "match, mode, rate_mib_per_sec, target_nid, min_rss_mib, shared, hugetlb, locked or file"
+#define ALL_KEYS \
+	"match, mode, rate_mib_per_sec, target_nid, fast_max_percent, min_rss_mib, shared, hugetlb, locked or file"
 
 static const struct {
 	const char *name;
@@ -18,6 +19,7 @@ static const struct {
 	{ "mode", RULE_KEY_TEXT, 0, 0 },
 	{ "rate_mib_per_sec", RULE_KEY_NUMBER, 0, 1048576 }, /* as promote.rate_mib_per_sec */
 	{ "target_nid", RULE_KEY_NUMBER, 0, 1023 },
+	{ "fast_max_percent", RULE_KEY_NUMBER, 0, 100 },
 	{ "min_rss_mib", RULE_KEY_NUMBER, 0, 1073741824 },
 	{ "shared", RULE_KEY_TRUTH, KIND_SHARED, 0 },
 	{ "hugetlb", RULE_KEY_TRUTH, KIND_HUGETLB, 0 },
@@ -45,7 +47,7 @@ enum config_rule_type config_rule_type(const char *name)
 
 int config_fail_rule_key(const struct config_where *where, const char *name)
 {
-	if (strcmp(name, "policy") == 0 || strcmp(name, "fast_max_percent") == 0)
+	if (strcmp(name, "policy") == 0)
 		return config_fail(where, "a %s of its own for a rule is nothing that this version has; take it out",
 				   name);
 	return config_fail(where, "a rule has no such setting: it may be " ALL_KEYS);
@@ -100,6 +102,8 @@ int config_put_rule_number(const struct config_where *where, struct rule *rule, 
 				   (long long)keys[i].min, (long long)keys[i].max);
 	if (strcmp(name, "target_nid") == 0)
 		rule->target_nid = (int32_t)value;
+	else if (strcmp(name, "fast_max_percent") == 0)
+		rule->fast_max_percent = (int32_t)value;
 	else if (strcmp(name, "min_rss_mib") == 0)
 		rule->min_rss_mib = value;
 	else

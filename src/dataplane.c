@@ -155,7 +155,7 @@ static int make_hotness(struct dataplane *dp, const struct config *config, const
 	if (!dp->hotness)
 		return -errno;
 	dp->decider = decider_new(dp->hotness);
-	dp->manage = manage_new(dp->owners, dp->params.root, dp->params.clock);
+	dp->manage = manage_new(dp->owners, dp->params.root, dp->params.clock, dp->params.topology);
 	return dp->decider && dp->manage ? 0 : -ENOMEM;
 }
 

@@ -6,11 +6,14 @@
 #include "clock.h"
 #include "config.h"
 #include "manage.h"
+#include "manage_fast.h"
+#include "nodeset.h"
 #include "owners.h"
 #include "owners_facts.h"
 #include "owners_map.h"
 #include "rcu.h"
 #include "rules.h"
+#include "topology.h"
 
 #define AT_ONCE  64 /* owners that are copied out of one read section */
 #define USER_MAX 64
@@ -30,16 +33,27 @@ _Static_assert(LEFT_MAX <= WORD_REASON_MASK + 1, "a reason has its bits");
 _Static_assert(RULES_MAX <= WORD_RULE_MASK, "a rule has its bits, and none is 0");
 
 const char *const manage_reason_name[LEFT_MAX] = {
-	[LEFT_RULE] = "rule",     [LEFT_SMALL] = "small",     [LEFT_OPTED_OUT] = "opted_out",
-	[LEFT_PINNED] = "pinned", [LEFT_DEVICE] = "device",   [LEFT_REAL_TIME] = "real_time",
-	[LEFT_POLICY] = "policy", [LEFT_HUGETLB] = "hugetlb", [LEFT_LOCKED] = "locked",
-	[LEFT_SHARED] = "shared", [LEFT_FILE] = "file",       [LEFT_NOT_LOOKED_AT] = "not_looked_at",
+	[LEFT_RULE] = "rule",
+	[LEFT_SMALL] = "small",
+	[LEFT_OPTED_OUT] = "opted_out",
+	[LEFT_PINNED] = "pinned",
+	[LEFT_DEVICE] = "device",
+	[LEFT_REAL_TIME] = "real_time",
+	[LEFT_POLICY] = "policy",
+	[LEFT_HUGETLB] = "hugetlb",
+	[LEFT_LOCKED] = "locked",
+	[LEFT_SHARED] = "shared",
+	[LEFT_FILE] = "file",
+	[LEFT_FAST_MAX] = "fast_max",
+	[LEFT_NOT_LOOKED_AT] = "not_looked_at",
 };
 
 struct manage {
 	struct owners *owners;
 	struct fsroot root;
 	const struct clock *clock;
+	const struct topology_store *topology;
+	struct manage_fast *fast;
 	_Atomic bool asked;   /* some owner is; A1 release after the owner's own pairs with A2 acquire */
 	_Atomic bool reading; /* relaxed: for the watchdog */
 
@@ -48,6 +62,7 @@ struct manage {
 	bool manage_default;
 	uint8_t kinds;
 	struct rules rules;
+	struct nodeset fast_nodes;
 	const _Atomic bool *stop;
 	uint32_t next_slot; /* where the next step begins, so that none is always last */
 	uint32_t user_uid;  /* the last name that was looked up */
@@ -56,7 +71,8 @@ struct manage {
 	struct owner_facts facts; /* 8 KiB */
 };
 
-struct manage *manage_new(struct owners *owners, const struct fsroot *proc, const struct clock *clock)
+struct manage *manage_new(struct owners *owners, const struct fsroot *proc, const struct clock *clock,
+			  const struct topology_store *topology)
 {
 	struct manage *manage = calloc(1, sizeof(*manage));
 
@@ -65,12 +81,26 @@ struct manage *manage_new(struct owners *owners, const struct fsroot *proc, cons
 	manage->owners = owners;
 	manage->root = *proc;
 	manage->clock = clock;
+	manage->topology = topology;
+	manage->fast = manage_fast_new(proc, clock, owners_self_pid(owners));
+	if (!manage->fast) {
+		free(manage);
+		return NULL;
+	}
 	return manage;
 }
 
 void manage_free(struct manage *manage)
 {
+	if (!manage)
+		return;
+	manage_fast_free(manage->fast);
 	free(manage);
+}
+
+struct manage_fast *manage_get_fast(const struct manage *manage)
+{
+	return manage->fast;
 }
 
 bool manage_is_reading(const struct manage *manage)
@@ -197,6 +227,7 @@ static void take_rules(struct manage *manage, const struct config *config)
 	manage->rules = config->manage_rules;
 	if (manage->has_rules)
 		forget(manage);
+	manage_fast_forget(manage->fast);
 	manage->has_rules = true;
 }
 
@@ -221,16 +252,23 @@ static const char *user_of(struct manage *manage, uint32_t uid)
 	return manage->user;
 }
 
-/* By facts and rules. */
-static uint64_t judge(struct manage *manage, const struct owner_facts *facts)
+static int rule_of(void *ctx, const struct owner_facts *facts)
 {
+	struct manage *manage = ctx;
 	const struct rule_subject subject = {
 		.cgroup = facts->cgroup,
 		.exe = facts->exe,
 		.user = user_of(manage, facts->uid),
 		.uid = facts->uid,
 	};
-	int i = rules_find(&manage->rules, &subject);
+
+	return rules_find(&manage->rules, &subject);
+}
+
+/* By facts and rules. */
+static uint64_t judge(struct manage *manage, const struct owner_facts *facts)
+{
+	int i = rule_of(manage, facts);
 	const struct rule *rule = i >= 0 ? &manage->rules.rule[i] : NULL;
 	enum rule_mode mode = rule ? rule->mode : manage->manage_default ? RULE_PROMOTE : RULE_OFF;
 	unsigned int kinds = manage->kinds;
@@ -392,15 +430,37 @@ static size_t take_jobs(struct manage *manage, uint32_t *left, struct job *jobs)
 	return n;
 }
 
-size_t manage_step(struct manage *manage, const struct config *config, uint64_t budget_ns, const _Atomic bool *stop)
+/* What programs have of the fast tier. Memory that comes or goes there makes it another one. */
+static void look_at_fast(struct manage *manage, uint64_t budget_ns)
+{
+	const struct manage_fast_input input = {
+		.rules = &manage->rules,
+		.nodes = &manage->fast_nodes,
+		.rule_of = rule_of,
+		.go_on = go_on,
+		.ctx = manage,
+	};
+	struct nodeset nodes;
+
+	rcu_enter();
+	nodes = topology_store_peek(manage->topology)->top;
+	rcu_leave();
+	if (!nodeset_equal(&nodes, &manage->fast_nodes)) {
+		manage->fast_nodes = nodes;
+		manage_fast_forget(manage->fast);
+	}
+	atomic_store_explicit(&manage->reading, true, memory_order_relaxed);
+	manage_fast_step(manage->fast, &input, budget_ns);
+	atomic_store_explicit(&manage->reading, false, memory_order_relaxed);
+}
+
+static size_t look_at_owners(struct manage *manage, uint64_t budget_ns)
 {
 	uint64_t start_ns = clock_now_ns(manage->clock);
 	struct job jobs[AT_ONCE];
 	uint32_t left;
 	size_t looked = 0, n;
 
-	manage->stop = stop;
-	take_rules(manage, config);
 	if (!atomic_exchange_explicit(&manage->asked, false, memory_order_acquire)) /* A2 */
 		return 0;
 	left = owners_end(manage->owners);
@@ -418,4 +478,12 @@ size_t manage_step(struct manage *manage, const struct config *config, uint64_t 
 		}
 	}
 	return looked;
+}
+
+size_t manage_step(struct manage *manage, const struct config *config, uint64_t budget_ns, const _Atomic bool *stop)
+{
+	manage->stop = stop;
+	take_rules(manage, config);
+	look_at_fast(manage, budget_ns);
+	return look_at_owners(manage, budget_ns);
 }

@@ -288,6 +288,7 @@ static void look_at_results(struct migrator_pass_state *p, struct work *w, const
 	stats_add(stats, STAT_PROMOTED_PAGES, sum->moved_pages);
 	stats_add(stats, STAT_PROMOTED_BYTES, sum->moved_bytes);
 	credit_owner(p, &w->batch, sum->moved_bytes);
+	migrator_manage_moved(p, w->manage.rule, sum->moved_bytes);
 }
 
 /* What the call says about the size of the next. Only of base pages: a huge one costs less than as many of them. */
@@ -345,6 +346,7 @@ static void act(struct migrator_pass_state *p, struct work *w)
 		stats_add(m->params.stats, STAT_WOULD_PROMOTE_PAGES, w->batch.pages);
 		stats_add(m->params.stats, STAT_WOULD_PROMOTE_BYTES, w->bytes);
 		credit_owner(p, &w->batch, w->bytes);
+		migrator_manage_moved(p, w->manage.rule, w->bytes);
 		return;
 	}
 
@@ -413,6 +415,7 @@ static void run(struct migrator_pass_state *p)
 			prepare(p, i, &work);
 			act(p, &work);
 		}
+		migrator_manage_round_over(p);
 		/* A scan that ended by itself has seen everything, or nothing more can move now. */
 		if (!p->plan_full)
 			return;

@@ -2,6 +2,8 @@
 /* What of a node's hot memory may move at all, and at what rate of its rule. */
 #include "clock.h"
 #include "config.h"
+#include "manage.h"
+#include "manage_fast.h"
 #include "migrator_internal.h"
 #include "owners.h"
 #include "rcu.h"
@@ -14,6 +16,11 @@ void migrator_manage_start(struct migrator_pass_state *p)
 	uint64_t share = (uint64_t)nodeset_count(&p->topology->lower) * m->params.parts;
 
 	manage_left_tick(m->left, p->start_ns);
+	nodeset_for_each (nid, &p->topology->top) {
+		const struct topology_node *node = topology_node(p->topology, nid);
+
+		p->fast_tier_bytes += node ? node->total_bytes : 0;
+	}
 	for (int i = 0; i < p->config->manage_rules.n; i++) {
 		int64_t mib = p->config->manage_rules.rule[i].rate_mib_per_sec;
 		struct tokens *t = &m->rule_tokens[i];
@@ -50,6 +57,66 @@ void migrator_manage_left(struct migrator_pass_state *p, const struct hotness_ca
 	p->left = true;
 }
 
+/* true when rule @i bounds what its programs may have of the fast tier, to @ret_bytes. */
+static bool has_fast_max(const struct migrator_pass_state *p, int i, uint64_t *ret_bytes)
+{
+	int percent;
+
+	if (i < 0 || i >= p->config->manage_rules.n || !p->m->params.manage)
+		return false;
+	percent = p->config->manage_rules.rule[i].fast_max_percent;
+	if (percent < 0)
+		return false;
+	*ret_bytes = p->fast_tier_bytes / 100 * (uint64_t)percent;
+	return true;
+}
+
+bool migrator_manage_take(struct migrator_pass_state *p, int rule, uint64_t bytes)
+{
+	uint64_t max_bytes;
+
+	if (!has_fast_max(p, rule, &max_bytes))
+		return true;
+	if (!manage_fast_take(manage_get_fast(p->m->params.manage), rule, bytes, max_bytes))
+		return false;
+	p->fast_taken[rule] += bytes;
+	return true;
+}
+
+void migrator_manage_moved(const struct migrator_pass_state *p, int rule, uint64_t bytes)
+{
+	uint64_t max_bytes;
+
+	if (has_fast_max(p, rule, &max_bytes))
+		manage_fast_moved(manage_get_fast(p->m->params.manage), rule, bytes);
+}
+
+void migrator_manage_round_over(struct migrator_pass_state *p)
+{
+	for (int i = 0; i < RULES_MAX; i++) {
+		if (p->fast_taken[i])
+			manage_fast_put(manage_get_fast(p->m->params.manage), i, p->fast_taken[i]);
+		p->fast_taken[i] = 0;
+	}
+}
+
+/* When there is no place on the fast tier for @c under its rule, @ret says so. */
+static void look_at_share(const struct migrator_pass_state *p, const struct hotness_candidate *c,
+			  struct manage_answer *ret)
+{
+	uint64_t max_bytes, used;
+
+	if (!has_fast_max(p, ret->rule, &max_bytes))
+		return;
+	if (!manage_fast_used(manage_get_fast(p->m->params.manage), ret->rule, &used)) {
+		ret->verdict = MANAGE_WAIT;
+		ret->reason = LEFT_NOT_LOOKED_AT;
+	} else if (used + c->page_bytes > max_bytes) {
+		ret->verdict = MANAGE_LEAVE;
+		ret->reason = LEFT_FAST_MAX;
+	}
+}
+
 enum migrator_manage migrator_manage_ask(struct migrator_pass_state *p, const struct hotness_candidate *c,
 					 uint64_t now_ns, struct manage_answer *ret)
 {
@@ -59,6 +126,8 @@ enum migrator_manage migrator_manage_ask(struct migrator_pass_state *p, const st
 	if (!owner)
 		return MIGRATOR_LEAVES;
 	manage_ask(p->m->params.manage, owner, c->addr, now_ns, ret);
+	if (ret->verdict == MANAGE_MOVE || ret->verdict == MANAGE_OBSERVE)
+		look_at_share(p, c, ret);
 	if (ret->verdict == MANAGE_LEAVE || ret->verdict == MANAGE_WAIT)
 		migrator_manage_left(p, c, ret->reason);
 	if (ret->verdict == MANAGE_LEAVE)

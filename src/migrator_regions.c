@@ -192,6 +192,14 @@ static int place_for(struct migrator_pass_state *p, const struct job *job)
 	return nid;
 }
 
+/* Page @i is one too many for its rule. */
+static void leave_for_share(struct migrator_pass_state *p, const struct job *job, size_t i)
+{
+	const struct hotness_candidate c = candidate_of(job, i);
+
+	migrator_manage_left(p, &c, LEFT_FAST_MAX);
+}
+
 /* Plan what is here of it, for @nid. false: something is left. */
 static bool plan_job(struct migrator_pass_state *p, const struct job *job, int nid)
 {
@@ -214,6 +222,11 @@ static bool plan_job(struct migrator_pass_state *p, const struct job *job, int n
 		if (t->room_bytes < c.page_bytes) {
 			p->no_room = true;
 			left = job->n - i;
+			break;
+		}
+		if (!migrator_manage_take(p, job->manage.rule, c.page_bytes)) {
+			for (; i < job->n; i++)
+				leave_for_share(p, job, i);
 			break;
 		}
 		r = plan_add(p->m->plan, &c, nid);

@@ -311,6 +311,10 @@ static enum hotness_verdict decide(void *ctx, const struct hotness_candidate *c)
 		stats_add(m->params.stats, STAT_WOULD_PROMOTE_BYTES, c->page_bytes);
 		return HOTNESS_DROP;
 	}
+	if (!migrator_manage_take(p, answer.rule, c->page_bytes)) {
+		migrator_manage_left(p, c, LEFT_FAST_MAX);
+		return HOTNESS_DROP;
+	}
 	tokens_take(&t->tokens, c->page_bytes, now_ns);
 	if (rule)
 		tokens_take(rule, c->page_bytes, now_ns);

@@ -205,9 +205,8 @@ static int look_at_thread(void *ctx, const char *name)
 	return walk->facts->real_time;
 }
 
-int owners_facts_read(const struct fsroot *root, uint32_t pid, struct owner_facts *ret)
+int owners_facts_who(const struct fsroot *root, uint32_t pid, struct owner_facts *ret)
 {
-	struct walk walk = { .root = root, .pid = pid, .facts = ret, .left = FACTS_FILES_MAX };
 	int r;
 
 	*ret = (struct owner_facts){ 0 };
@@ -216,6 +215,14 @@ int owners_facts_read(const struct fsroot *root, uint32_t pid, struct owner_fact
 		r = read_cgroup(root, pid, ret);
 	if (r == 0)
 		r = read_exe(root, pid, ret);
+	return r;
+}
+
+int owners_facts_read(const struct fsroot *root, uint32_t pid, struct owner_facts *ret)
+{
+	struct walk walk = { .root = root, .pid = pid, .facts = ret, .left = FACTS_FILES_MAX };
+	int r = owners_facts_who(root, pid, ret);
+
 	if (r == 0) {
 		ret->cgroup_off = cgroup_is_off(root, ret->cgroup);
 		r = fsroot_for_each(root, look_at_file, &walk, "proc/%u/fd", pid);

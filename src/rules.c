@@ -135,7 +135,7 @@ static bool same(const struct rule *a, const struct rule *b)
 {
 	return strcmp(a->match, b->match) == 0 && a->mode == b->mode && a->kinds_set == b->kinds_set &&
 	       a->kinds == b->kinds && a->target_nid == b->target_nid && a->rate_mib_per_sec == b->rate_mib_per_sec &&
-	       a->min_rss_mib == b->min_rss_mib;
+	       a->min_rss_mib == b->min_rss_mib && a->fast_max_percent == b->fast_max_percent;
 }
 
 bool rules_same(const struct rules *a, const struct rules *b)
@@ -150,7 +150,7 @@ bool rules_same(const struct rules *a, const struct rules *b)
 
 void rule_init(struct rule *rule)
 {
-	*rule = (struct rule){ .target_nid = -1, .rate_mib_per_sec = -1 };
+	*rule = (struct rule){ .target_nid = -1, .rate_mib_per_sec = -1, .fast_max_percent = -1 };
 }
 
 struct text {
@@ -186,6 +186,8 @@ int rules_format(const struct rules *rules, char *buf, size_t size)
 			put(&text, " rate_mib_per_sec = %lld;", (long long)r->rate_mib_per_sec);
 		if (r->target_nid >= 0)
 			put(&text, " target_nid = %d;", r->target_nid);
+		if (r->fast_max_percent >= 0)
+			put(&text, " fast_max_percent = %d;", r->fast_max_percent);
 		if (r->min_rss_mib > 0)
 			put(&text, " min_rss_mib = %lld;", (long long)r->min_rss_mib);
 		for (int k = 0; k < 4; k++)

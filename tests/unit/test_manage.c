@@ -3,6 +3,7 @@
 
 #include "harness.h"
 #include "manage.h"
+#include "manage_fast.h"
 #include "manage_left.h"
 #include "migrator_rig.h"
 #include "mover_rest.h"
@@ -21,7 +22,7 @@ static struct rig *managed_rig(void)
 
 	machine_remove(&rig->machine, "sys/fs");
 	rig->config.manage_default = true;
-	manage = manage_new(rig->owners, &rig->machine.root, &rig->clock);
+	manage = manage_new(rig->owners, &rig->machine.root, &rig->clock, rig->topology);
 	rig->params.manage = manage;
 	migrator_free(rig->migrator);
 	rig->migrator = migrator_new(&rig->params);
@@ -400,6 +401,87 @@ static void a_rule_has_its_rate(void)
 }
 
 /* A page that fails gives its tokens back, to its rule as well. */
+/* Percent of the fast tier of 2 GiB that the programs of the rule may have. */
+static void set_share(struct rig *rig, const char *match, int percent)
+{
+	set_rule(rig, match, RULE_UNSET);
+	rig->config.manage_rules.rule[0].fast_max_percent = percent;
+}
+
+/* What numa_maps says of @pid: @fast base pages on node 0. */
+static void put_usage(struct rig *rig, uint32_t pid, uint64_t fast)
+{
+	char line[256];
+
+	snprintf(line, sizeof(line),
+		 "%llx default anon=1 N0=%llu N2=5 kernelpagesize_kB=4\n7fff00000000 default file=/a\\040N1=9 N1=1 "
+		 "kernelpagesize_kB=2048",
+		 (unsigned long long)rig_addr(pid, 0), (unsigned long long)fast);
+	put(rig, pid, "numa_maps", line);
+}
+
+/* The limit is 1% of 2 GiB, 5242 pages. Each of the two has a huge page on a fast node; at first there is no room. */
+static void a_rule_has_its_share_of_the_fast_tier(void)
+{
+	struct rig *rig = managed_rig();
+
+	set_share(rig, "exe:/usr/bin/x", 1);
+	put_process(rig, 100, 400);
+	put_usage(rig, 100, 5242 - 512 - 512);
+	/* Nothing of this one was sampled, and it counts. */
+	put_process(rig, 101, 0);
+	rig_process(rig, 101);
+	put_usage(rig, 101, 0);
+	CU_ASSERT_EQUAL(moves(rig), 0);
+	CU_ASSERT_EQUAL(rig->result.limit, LIMIT_LEFT_ALONE);
+	CU_ASSERT(left(rig, LEFT_FAST_MAX) > 390 * RIG_PAGE && left(rig, LEFT_FAST_MAX) < 410 * RIG_PAGE);
+	/* It lets go of some, which the next round sees. */
+	put_usage(rig, 100, 5242 - 300 - 1024);
+	rig->now_ns += MANAGE_FAST_NS;
+	look(rig);
+	rig_hot(rig, 100, 0, 400, 4096, 0);
+	CU_ASSERT_EQUAL(moves(rig), 300);
+	rig_hot(rig, 100, 0, 400, 4096, 0);
+	CU_ASSERT_EQUAL(moves(rig), 0);
+	/* What moved is what numa_maps shows now: it counts once. */
+	put_usage(rig, 100, 5242 - 1024);
+	rig->now_ns += MANAGE_FAST_NS;
+	look(rig);
+	rig_hot(rig, 100, 0, 400, 4096, 0);
+	CU_ASSERT_EQUAL(moves(rig), 0);
+	put_usage(rig, 100, 5242 - 1024 - 50);
+	rig->now_ns += MANAGE_FAST_NS;
+	look(rig);
+	rig_hot(rig, 100, 300, 100, 4396, 0);
+	CU_ASSERT_EQUAL(moves(rig), 50);
+	managed_rig_free(rig);
+}
+
+/* Until all processes were looked at, nothing is known, and nothing moves. */
+static void an_unknown_share_waits(void)
+{
+	struct rig *rig = managed_rig();
+
+	set_share(rig, "exe:/usr/bin/x", 50);
+	put_process(rig, 100, 100);
+	put_usage(rig, 100, 0);
+	put_process(rig, 101, 0);
+	rig_process(rig, 101);
+	put_usage(rig, 101, 0);
+	machine_remove(&rig->machine, "proc/101/numa_maps");
+	CU_ASSERT_EQUAL(moves(rig), 0);
+	CU_ASSERT_EQUAL(rig->result.limit, LIMIT_WAITING);
+	/* Other rules don't care. */
+	set_rule(rig, "exe:/usr/bin/x", RULE_UNSET);
+	CU_ASSERT_EQUAL(moves(rig), 100);
+	/* One that is gone has nothing. */
+	rig_hot(rig, 100, 100, 100, 4196, 0);
+	set_share(rig, "exe:/usr/bin/x", 50);
+	rig_exit(rig, 101);
+	CU_ASSERT_EQUAL(moves(rig), 100);
+	managed_rig_free(rig);
+}
+
 static void failures_cost_no_rate(void)
 {
 	struct rig *rig = managed_rig();
@@ -585,6 +667,7 @@ static void every_reason_has_its_name(void)
 TEST_MAIN(manage, TEST(what_is_not_known_stays_for_now), TEST(files_that_are_missing), TEST(all_that_is_left_alone),
 	  TEST(kinds_can_be_allowed), TEST(rules_change), TEST(a_rule_may_observe),
 	  TEST(observing_leaves_the_same_alone), TEST(a_rule_has_its_target), TEST(a_rule_has_its_rate),
-	  TEST(failures_cost_no_rate), TEST(a_cpuset_closes_a_node_to_a_process), TEST(a_fork_passes),
-	  TEST(looks_again), TEST(looks_cost_a_hundredth), TEST(a_step_has_its_budget),
-	  TEST(another_process_of_that_pid), TEST(every_reason_has_its_name))
+	  TEST(a_rule_has_its_share_of_the_fast_tier), TEST(an_unknown_share_waits), TEST(failures_cost_no_rate),
+	  TEST(a_cpuset_closes_a_node_to_a_process), TEST(a_fork_passes), TEST(looks_again),
+	  TEST(looks_cost_a_hundredth), TEST(a_step_has_its_budget), TEST(another_process_of_that_pid),
+	  TEST(every_reason_has_its_name))

@@ -392,7 +392,7 @@ static void put_proc(struct rig *rig, const char *policy)
 static void regions_are_left_alone_too(void)
 {
 	struct rig *rig = region_rig();
-	struct manage *manage = manage_new(rig->owners, &rig->machine.root, &rig->clock);
+	struct manage *manage = manage_new(rig->owners, &rig->machine.root, &rig->clock, rig->topology);
 	uint64_t left;
 
 	rig->config.manage_default = true;
