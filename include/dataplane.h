@@ -85,7 +85,7 @@ size_t dataplane_migrators(const struct dataplane *dp, struct dataplane_migrator
 
 struct dataplane_outcome {
 	int from_nid, to_nid;
-	bool huge;
+	uint64_t page_bytes;
 	const char *result;
 	uint64_t pages; /* base pages */
 };

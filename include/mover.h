@@ -23,6 +23,7 @@
 #define MOVER_CALLS_MAX 8
 
 struct clock;
+struct fsroot;
 struct nodeset;
 struct stats_slot;
 
@@ -50,6 +51,8 @@ enum mover_result {
 	MOVER_BUSY,
 	MOVER_NOT_PRESENT,
 	MOVER_SHARED,
+	MOVER_ZERO_PAGE,
+	MOVER_PINNED, /* the kernel tried several times within the call: somebody held it, for I/O or in passing */
 	MOVER_NOT_MIGRATABLE,
 	MOVER_NO_MEMORY,
 	MOVER_CPUSET,
@@ -79,7 +82,7 @@ struct mover_outcomes *mover_outcomes_new(void); /* NULL: no memory */
 void mover_outcomes_free(struct mover_outcomes *outcomes);
 struct mover_outcome {
 	int from_nid, to_nid;
-	bool huge; /* pages larger than a base page */
+	uint64_t page_bytes; /* 4096, or the size of the huge pages; 0 under (-1, -1) */
 	enum mover_result result;
 	uint64_t pages; /* base pages */
 };
@@ -94,6 +97,7 @@ struct mover {
 	const struct clock *clock;
 	struct stats_slot *stats;
 	struct mover_outcomes *outcomes;
+	const struct fsroot *root;  /* has proc/, to tell a zero page from none; NULL: both are MOVER_NOT_MIGRATABLE */
 	const struct nodeset *fast; /* pages found there stay where they are and count as MOVER_ALREADY; may be NULL */
 	bool shared;                /* pages that other processes map too may move */
 	const _Atomic bool *stop;   /* relaxed; true: start no move call any more; may be NULL */

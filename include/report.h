@@ -45,7 +45,7 @@ struct report_source {
 
 struct report_move {
 	int from_nid, to_nid;
-	bool huge; /* pages larger than a base page */
+	uint64_t page_bytes; /* 4096, or the size of the huge pages */
 	const char *result;
 	uint64_t pages; /* base pages */
 };
@@ -127,14 +127,13 @@ struct report {
  * still fill: free above the watermark and, on a fast node, the headroom), high_bytes, promo_bytes}, tiers[] {tier,
  * nodes[], total_bytes, free_bytes, room_bytes}, tiers_origin, observe_only, advice, counters {by the names of
  * stats.def}, promoted_pages, promoted_bytes, demoted_bytes, left_alone {reason: bytes of hot memory in the
- * last minute or two, about}, moves[] {from, to, huge, result, pages}, migrators[] {nid, limit, batch_pages, call_ns,
- * page_ns, longest_ns}, map {bytes,
- * memory_max_bytes, sections, chunks, records, regions, owners, evicted_regions, evicted_records}, processes[] {pid,
- * name, regions, bytes (of the tables), hot_bytes, evicted_regions; largest first, at most REPORT_OWNERS_MAX}, policy
- * {name, capacity_bytes, hit_ratio {50, 100, 150: predicted with that percentage of it}, known {ratio, margin} or null,
- * regions {waiting, uncertain, background, cooler}}, kernel {promotes, promoted_pages}. Integers are written in full up
- * to 2^63 - 1, where they stop; a reader that takes them for doubles is exact up to 2^53, which is 8 PiB or 104 days of
- * ns.
+ * last minute or two, about}, moves[] {from, to, huge, page_bytes, result, pages}, migrators[] {nid, limit,
+ * batch_pages, call_ns, page_ns, longest_ns}, map {bytes, memory_max_bytes, sections, chunks, records, regions, owners,
+ * evicted_regions, evicted_records}, processes[] {pid, name, regions, bytes (of the tables), hot_bytes,
+ * evicted_regions; largest first, at most REPORT_OWNERS_MAX}, policy {name, capacity_bytes, hit_ratio {50, 100, 150:
+ * predicted with that percentage of it}, known {ratio, margin} or null, regions {waiting, uncertain, background,
+ * cooler}}, kernel {promotes, promoted_pages}. Integers are written in full up to 2^63 - 1, where they stop; a reader
+ * that takes them for doubles is exact up to 2^53, which is 8 PiB or 104 days of ns.
  */
 char *report_json(const struct report *report);
 

@@ -48,14 +48,15 @@ static void add_move(void *ctx, const struct dataplane_outcome *o)
 	for (size_t i = 0; i < moves->n; i++) {
 		struct report_move *m = &moves->list[i];
 
-		if (m->from_nid == o->from_nid && m->to_nid == o->to_nid && m->huge == o->huge &&
+		if (m->from_nid == o->from_nid && m->to_nid == o->to_nid && m->page_bytes == o->page_bytes &&
 		    strcmp(m->result, o->result) == 0) {
 			m->pages += o->pages;
 			return;
 		}
 	}
 	if (moves->n < MOVES_SHOWN)
-		moves->list[moves->n++] = (struct report_move){ o->from_nid, o->to_nid, o->huge, o->result, o->pages };
+		moves->list[moves->n++] =
+			(struct report_move){ o->from_nid, o->to_nid, o->page_bytes, o->result, o->pages };
 }
 
 struct left {

@@ -66,7 +66,7 @@ static void show_outcome(void *ctx, const struct mover_outcome *outcome)
 	const struct dataplane_outcome shown = {
 		.from_nid = outcome->from_nid,
 		.to_nid = outcome->to_nid,
-		.huge = outcome->huge,
+		.page_bytes = outcome->page_bytes,
 		.result = mover_result_name[outcome->result],
 		.pages = outcome->pages,
 	};

@@ -246,6 +246,7 @@ static void look_at_result(struct migrator_pass_state *p, struct work *w, size_t
 		break;
 	case MOVER_BUSY:
 	case MOVER_SHARED:
+	case MOVER_PINNED:
 	case MOVER_FAILED:
 		try_again(p, w, k, now_ns);
 		return;
@@ -477,6 +478,7 @@ static int pass_in(struct migrator_pass_state *p)
 		.clock = m->params.clock,
 		.stats = m->params.stats,
 		.outcomes = m->outcomes,
+		.root = &m->params.root,
 		.fast = &p->fast,
 		.stop = m->params.stop,
 	};

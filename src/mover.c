@@ -7,6 +7,7 @@
 
 #include "clock.h"
 #include "mover.h"
+#include "mover_fault.h"
 #include "nodeset.h"
 #include "sample.h"
 #include "stats.h"
@@ -19,6 +20,8 @@ const char *const mover_result_name[MOVER_RESULT_MAX] = {
 	[MOVER_BUSY] = "busy",
 	[MOVER_NOT_PRESENT] = "not_present",
 	[MOVER_SHARED] = "shared",
+	[MOVER_ZERO_PAGE] = "zero_page",
+	[MOVER_PINNED] = "pinned",
 	[MOVER_NOT_MIGRATABLE] = "not_migratable",
 	[MOVER_NO_MEMORY] = "no_memory",
 	[MOVER_CPUSET] = "cpuset",
@@ -33,6 +36,8 @@ static const enum stat_id stat_of[MOVER_RESULT_MAX] = {
 	[MOVER_BUSY] = STAT_MOVE_BUSY,
 	[MOVER_NOT_PRESENT] = STAT_MOVE_NOT_PRESENT,
 	[MOVER_SHARED] = STAT_MOVE_SHARED,
+	[MOVER_ZERO_PAGE] = STAT_MOVE_ZERO_PAGE,
+	[MOVER_PINNED] = STAT_MOVE_PINNED,
 	[MOVER_NOT_MIGRATABLE] = STAT_MOVE_NOT_MIGRATABLE,
 	[MOVER_NO_MEMORY] = STAT_MOVE_NO_MEMORY,
 	[MOVER_CPUSET] = STAT_MOVE_CPUSET,
@@ -43,7 +48,7 @@ static const enum stat_id stat_of[MOVER_RESULT_MAX] = {
 
 struct pair {
 	int from_nid, to_nid;
-	bool huge;
+	uint64_t page_bytes;
 	_Atomic uint64_t pages[MOVER_RESULT_MAX]; /* relaxed: a count carries no other data, and there is one writer */
 };
 
@@ -64,20 +69,20 @@ void mover_outcomes_free(struct mover_outcomes *outcomes)
 	free(outcomes);
 }
 
-static bool is_pair(const struct pair *pair, int from_nid, int to_nid, bool huge)
+static bool is_pair(const struct pair *pair, int from_nid, int to_nid, uint64_t page_bytes)
 {
-	return pair->from_nid == from_nid && pair->to_nid == to_nid && pair->huge == huge;
+	return pair->from_nid == from_nid && pair->to_nid == to_nid && pair->page_bytes == page_bytes;
 }
 
-static struct pair *pair_of(struct mover_outcomes *o, int from_nid, int to_nid, bool huge)
+static struct pair *pair_of(struct mover_outcomes *o, int from_nid, int to_nid, uint64_t page_bytes)
 {
 	size_t n = atomic_load_explicit(&o->n, memory_order_relaxed); /* ours */
 	size_t i = o->last;
 
-	if (i < n && is_pair(&o->pair[i], from_nid, to_nid, huge))
+	if (i < n && is_pair(&o->pair[i], from_nid, to_nid, page_bytes))
 		return &o->pair[i];
 	for (i = 0; i < n; i++)
-		if (is_pair(&o->pair[i], from_nid, to_nid, huge))
+		if (is_pair(&o->pair[i], from_nid, to_nid, page_bytes))
 			break;
 	if (i == n && n == MOVER_PAIRS_MAX)
 		return &o->pair[MOVER_PAIRS_MAX - 1];
@@ -86,7 +91,7 @@ static struct pair *pair_of(struct mover_outcomes *o, int from_nid, int to_nid, 
 
 		o->pair[i].from_nid = rest ? -1 : from_nid;
 		o->pair[i].to_nid = rest ? -1 : to_nid;
-		o->pair[i].huge = !rest && huge;
+		o->pair[i].page_bytes = rest ? 0 : page_bytes;
 		atomic_store_explicit(&o->n, n + 1, memory_order_release); /* N1 */
 	}
 	o->last = i;
@@ -103,7 +108,7 @@ void mover_outcomes_for_each(const struct mover_outcomes *o, void (*fn)(void *ct
 			const struct mover_outcome outcome = {
 				.from_nid = o->pair[i].from_nid,
 				.to_nid = o->pair[i].to_nid,
-				.huge = o->pair[i].huge,
+				.page_bytes = o->pair[i].page_bytes,
 				.result = (enum mover_result)r,
 				.pages = atomic_load_explicit(&o->pair[i].pages[r], memory_order_relaxed),
 			};
@@ -116,7 +121,7 @@ void mover_outcomes_for_each(const struct mover_outcomes *o, void (*fn)(void *ct
 
 static void count(const struct mover *mover, int nid, const struct mover_page *page)
 {
-	struct pair *pair = pair_of(mover->outcomes, page->from_nid, nid, page->bytes > PAGE_SIZE_BYTES);
+	struct pair *pair = pair_of(mover->outcomes, page->from_nid, nid, page->bytes);
 	uint64_t n = page->bytes / PAGE_SIZE_BYTES;
 	_Atomic uint64_t *cell = &pair->pages[page->result];
 
@@ -136,7 +141,7 @@ void mover_account(const struct mover *mover, int nid, struct mover_page *pages,
 static enum mover_result page_error(int status)
 {
 	switch (status) {
-	case -EFAULT: /* no mapping there, one that can't migrate, or the zero page */
+	case -EFAULT: /* a mapping that can't migrate; but see mover_fault.h */
 		return MOVER_NOT_MIGRATABLE;
 	case -ENOENT:
 		return MOVER_NOT_PRESENT;
@@ -216,6 +221,8 @@ static void locate(const struct mover *mover, uint32_t pid, int nid, struct move
 			page->from_nid = s;
 		if (s >= 0 && (s == nid || (mover->fast && nodeset_has(mover->fast, s))))
 			page->result = MOVER_ALREADY;
+		else if (s == -EFAULT)
+			page->result = mover_fault_result(mover, pid, page->addr);
 		else if (s < 0 && s != MOVER_STATUS_UNWRITTEN)
 			page->result = page_error(s);
 		else if (r < 0)
@@ -254,8 +261,8 @@ static enum mover_result settle(int nid, int status, int now, long error)
 		return MOVER_OK;
 	if (written && status < 0)
 		return page_error(status);
-	if (now >= 0)
-		return error < 0 ? call_error(error) : MOVER_FAILED;
+	if (now >= 0) /* a positive return: it was tried, and something held it */
+		return error < 0 ? call_error(error) : error > 0 ? MOVER_PINNED : MOVER_FAILED;
 	/* It can't be found any more: it moved if the kernel said so, then it was unmapped. */
 	if (status == nid)
 		return MOVER_OK;

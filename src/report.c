@@ -8,6 +8,8 @@
 #include "report.h"
 #include "stats.h"
 
+#define PAGE_BYTES 4096 /* larger ones are huge */
+
 const char *const report_state_name[STATE_MAX] = {
 	[STATE_STARTING] = "starting", [STATE_PROMOTING] = "promoting", [STATE_OBSERVING] = "observing",
 	[STATE_WAITING] = "waiting",   [STATE_PAUSED] = "paused",       [STATE_DEGRADED] = "degraded",
@@ -190,7 +192,8 @@ static json_t *make_moves(const struct report *report, bool *ok)
 
 		put(object, "from", json_integer(report->moves[i].from_nid), ok);
 		put(object, "to", json_integer(report->moves[i].to_nid), ok);
-		put(object, "huge", json_boolean(report->moves[i].huge), ok);
+		put(object, "huge", json_boolean(report->moves[i].page_bytes > PAGE_BYTES), ok);
+		put(object, "page_bytes", unsigned_number(report->moves[i].page_bytes), ok);
 		put(object, "result", text(report->moves[i].result), ok);
 		put(object, "pages", unsigned_number(report->moves[i].pages), ok);
 		append(array, object, ok);

@@ -292,7 +292,7 @@ static void busy_pages_are_tried_again(void)
 	CU_ASSERT_EQUAL(rig->result.limit, LIMIT_REFUSED);
 	CU_ASSERT_EQUAL(rig_stat(rig, STAT_MOVE_BUSY), 8);
 	CU_ASSERT_EQUAL(rig_stat(rig, STAT_MOVE_SHARED), 2);
-	CU_ASSERT_EQUAL(rig_stat(rig, STAT_MOVE_FAILED), 2);
+	CU_ASSERT_EQUAL(rig_stat(rig, STAT_MOVE_PINNED), 2);
 	for (int i = 0; i < 10; i++)
 		p->folios[i].flags = 0;
 	rig->now_ns += REST_FIRST_NS;

@@ -318,7 +318,7 @@ static void failures_cost_no_room(void)
 		fake_process_find(&rig->kernel, 100)->folios[i].flags = FAKE_PINNED;
 	rig_hot(rig, 100, 8192, 1000, 8192, 0);
 	CU_ASSERT_EQUAL(rig_pass(rig), 0);
-	CU_ASSERT_EQUAL(rig_stat(rig, STAT_MOVE_FAILED), 8192);
+	CU_ASSERT_EQUAL(rig_stat(rig, STAT_MOVE_PINNED), 8192);
 	CU_ASSERT_EQUAL(rig->result.moved_pages, 1000);
 	rig_free(rig);
 }
@@ -427,7 +427,7 @@ static void failures_cost_no_budget(void)
 		p->folios[i].flags = FAKE_PINNED;
 	CU_ASSERT_EQUAL(rig_pass(rig), 0);
 	CU_ASSERT_EQUAL(rig->result.limit, LIMIT_REFUSED);
-	CU_ASSERT_EQUAL(rig_stat(rig, STAT_MOVE_FAILED), 1000);
+	CU_ASSERT_EQUAL(rig_stat(rig, STAT_MOVE_PINNED), 1000);
 	rig_hot(rig, 101, 0, 1000, 5000, 0);
 	CU_ASSERT_EQUAL(rig_pass(rig), 0);
 	CU_ASSERT_EQUAL(rig->result.moved_pages, 1000);

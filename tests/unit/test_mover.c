@@ -91,16 +91,16 @@ static void add_cell(void *ctx, const struct mover_outcome *o)
 
 	c->pages[o->result] += o->pages;
 	c->all += o->pages;
-	c->huge += o->huge ? o->pages : 0;
+	c->huge += o->page_bytes > PAGE ? o->pages : 0;
 	c->n++;
 	c->from = o->from_nid;
 	c->to = o->to_nid;
 }
 
 static const enum stat_id move_stat[MOVER_RESULT_MAX] = {
-	STAT_MOVE_OK,     STAT_MOVE_ALREADY,        STAT_MOVE_BUSY,      STAT_MOVE_NOT_PRESENT,
-	STAT_MOVE_SHARED, STAT_MOVE_NOT_MIGRATABLE, STAT_MOVE_NO_MEMORY, STAT_MOVE_CPUSET,
-	STAT_MOVE_GONE,   STAT_MOVE_DENIED,         STAT_MOVE_FAILED,
+	STAT_MOVE_OK,        STAT_MOVE_ALREADY, STAT_MOVE_BUSY,           STAT_MOVE_NOT_PRESENT, STAT_MOVE_SHARED,
+	STAT_MOVE_ZERO_PAGE, STAT_MOVE_PINNED,  STAT_MOVE_NOT_MIGRATABLE, STAT_MOVE_NO_MEMORY,   STAT_MOVE_CPUSET,
+	STAT_MOVE_GONE,      STAT_MOVE_DENIED,  STAT_MOVE_FAILED,
 };
 
 static void moves_all(void)
@@ -147,7 +147,7 @@ static void pinned_page_hides_the_others(void)
 	m.process->folios[1].flags = FAKE_PINNED;
 	CU_ASSERT_EQUAL(mover_move(&m.mover, PID, 0, pages, 6, &sum), 0);
 	CU_ASSERT_EQUAL(sum.moved_pages, 5);
-	CU_ASSERT_EQUAL(pages[1].result, MOVER_FAILED);
+	CU_ASSERT_EQUAL(pages[1].result, MOVER_PINNED);
 	CU_ASSERT_EQUAL(count_result(pages, 6, MOVER_OK), 5);
 	CU_ASSERT_EQUAL(m.kernel.move_calls, 1);
 	machine_done(&m);
@@ -166,7 +166,7 @@ static void tail_behind_an_offender_is_tried_again(void)
 	m.process->folios[3].flags = FAKE_UNMOVABLE;
 	CU_ASSERT_EQUAL(mover_move(&m.mover, PID, 0, pages, 6, &sum), 0);
 	CU_ASSERT_EQUAL(sum.moved_pages, 4);
-	CU_ASSERT_EQUAL(pages[1].result, MOVER_FAILED);
+	CU_ASSERT_EQUAL(pages[1].result, MOVER_PINNED);
 	CU_ASSERT_EQUAL(pages[3].result, MOVER_NOT_MIGRATABLE);
 	CU_ASSERT_EQUAL(count_result(pages, 6, MOVER_OK), 4);
 	CU_ASSERT_EQUAL(m.kernel.move_calls, 2);
@@ -186,7 +186,7 @@ static void calls_are_bounded(void)
 		m.process->folios[i].flags = i % 2 ? FAKE_SHARED : FAKE_PINNED;
 	CU_ASSERT_EQUAL(mover_move(&m.mover, PID, 0, pages, 64, &sum), 0);
 	CU_ASSERT_EQUAL(m.kernel.move_calls, MOVER_CALLS_MAX);
-	CU_ASSERT_EQUAL(count_result(pages, 64, MOVER_FAILED), MOVER_CALLS_MAX);
+	CU_ASSERT_EQUAL(count_result(pages, 64, MOVER_PINNED), MOVER_CALLS_MAX);
 	CU_ASSERT_EQUAL(count_result(pages, 64, MOVER_SHARED), MOVER_CALLS_MAX);
 	CU_ASSERT_EQUAL(count_result(pages, 64, MOVER_BUSY), 64 - 2 * MOVER_CALLS_MAX);
 	CU_ASSERT_EQUAL(sum.moved_pages, 0);
@@ -201,7 +201,7 @@ static void page_errors_by_name(void)
 	} row[] = {
 		{ FAKE_SHARED, MOVER_SHARED },      { FAKE_UNMOVABLE, MOVER_NOT_MIGRATABLE },
 		{ FAKE_ABSENT, MOVER_NOT_PRESENT }, { FAKE_OFF_LRU, MOVER_BUSY },
-		{ FAKE_PINNED, MOVER_FAILED },
+		{ FAKE_PINNED, MOVER_PINNED },
 	};
 
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
@@ -383,10 +383,10 @@ static void huge_pages_count_in_base_pages(void)
 	CU_ASSERT_EQUAL(sum.moved_pages, 1024);
 	CU_ASSERT_EQUAL(sum.moved_bytes, 2 * HUGE);
 	CU_ASSERT_EQUAL(stats_sum(m.stats, STAT_MOVE_OK), 1024);
-	CU_ASSERT_EQUAL(stats_sum(m.stats, STAT_MOVE_FAILED), 512);
+	CU_ASSERT_EQUAL(stats_sum(m.stats, STAT_MOVE_PINNED), 512);
 	mover_outcomes_for_each(m.mover.outcomes, add_cell, &cells);
 	CU_ASSERT_EQUAL(cells.pages[MOVER_OK], 1024);
-	CU_ASSERT_EQUAL(cells.pages[MOVER_FAILED], 512);
+	CU_ASSERT_EQUAL(cells.pages[MOVER_PINNED], 512);
 	CU_ASSERT_EQUAL(m.kernel.moved_pages, 1024);
 	machine_done(&m);
 }
@@ -600,7 +600,7 @@ static void check_machine(struct machine *m, const struct mover_page *pages, con
 			CU_ASSERT_EQUAL(f->nid, before[i]);
 		/* Where nothing stands in the way the page has moved, whatever its neighbours did. */
 		if (f && f->flags == 0 && before[i] != target && !nodeset_has(&m->fast, before[i]) && r != MOVER_BUSY &&
-		    r != MOVER_NO_MEMORY && r != MOVER_CPUSET && r != MOVER_FAILED)
+		    r != MOVER_NO_MEMORY && r != MOVER_CPUSET && r != MOVER_FAILED && r != MOVER_PINNED)
 			CU_ASSERT_EQUAL(r, MOVER_OK);
 	}
 	if (!died && m->kernel.query_error == 0)

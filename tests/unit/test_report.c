@@ -48,7 +48,7 @@ static const struct report_source sources[] = {
 	{ .name = "hint_faults", .state = "running", .why = "", .cpus = 8, .samples = 41 },
 	{ .name = "ibs", .state = "failed", .why = "no such PMU", .detail = "ibs_op", .period = 10000 }
 };
-static const struct report_move moves[] = { { 5, 0, true, "ok", 512 }, { 5, 2, false, "busy", 3 } };
+static const struct report_move moves[] = { { 5, 0, 2 * MIB, "ok", 512 }, { 5, 2, 4096, "busy", 3 } };
 static const struct report_left left[] = { { "shared", 8192 }, { "rule", 1ULL << 40 } };
 static const struct report_migrator migrators[] = { { 5, "nothing: all that is hot is moved", 384, 50000, 2500,
 						      1200000 } };
@@ -192,6 +192,9 @@ static void document_is_what_users_were_promised(void)
 	CU_ASSERT_EQUAL(number_at(doc, "left_alone.shared"), 8192);
 	CU_ASSERT_EQUAL(number_at(doc, "left_alone.rule"), 1ULL << 40);
 	CU_ASSERT(json_is_true(at(doc, "moves.0.huge")));
+	CU_ASSERT_EQUAL(number_at(doc, "moves.0.page_bytes"), 2 * MIB);
+	CU_ASSERT(json_is_false(at(doc, "moves.1.huge")));
+	CU_ASSERT_EQUAL(number_at(doc, "moves.1.page_bytes"), 4096);
 	CU_ASSERT_EQUAL(number_at(doc, "moves.1.from"), 5);
 	CU_ASSERT_EQUAL(number_at(doc, "moves.1.to"), 2);
 	CU_ASSERT(text_is(doc, "moves.1.result", "busy"));
