@@ -400,7 +400,8 @@ class Check:
         if not machines:
             counts.fail("lab: it lists no test")
         build = os.path.join(OUT, "gcc")
-        programs = ["src/pghotd", "src/pghotctl", "tests/lab/hotset", "tests/lab/movecost"]
+        programs = ["src/pghotd", "src/pghotctl", "tests/lab/hotset", "tests/lab/movecost",
+                    "tests/lab/outcomes"]
         for turn in range(3 if self.long else 1):
             for (machine, ibs), tests in machines.items():
                 machine = f"{machine}-{ibs}" if ibs else machine
