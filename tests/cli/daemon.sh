@@ -13,29 +13,7 @@ root=$tmp/machine
 conf=$tmp/pghotd.conf
 mkdir "$tmp/run"
 
-# The format is described in tests/unit/machines/README.
-build_machine() {
-	tab=$(printf '\t')
-	file=
-	while IFS= read -r line; do
-		case $line in
-		'#'*) continue ;;
-		"$tab"*) printf '%s\n' "${line#"$tab"}" >>"$root/$file" && continue ;;
-		*' -> '*)
-			mkdir -p "$root/$(dirname "${line%% -> *}")"
-			ln -s "${line##* -> }" "$root/${line%% -> *}"
-			;;
-		*"$tab"*)
-			file=${line%%"$tab"*}
-			mkdir -p "$root/$(dirname "$file")"
-			printf '%s\n' "${line#*"$tab"}" >"$root/$file"
-			;;
-		*/) mkdir -p "$root/$line" ;;
-		esac
-	done <"$1"
-}
-
-build_machine "$machine"
+build_machine "$machine" "$root"
 mkdir -p "$root/proc/sys/kernel" "$root/sys/devices/system/cpu"
 echo 0 >"$root/proc/sys/kernel/numa_balancing"
 echo 65536 >"$root/proc/sys/kernel/numa_balancing_promote_rate_limit_MBps"

@@ -115,6 +115,44 @@ is_json() {
 		"$2" <"$tmp/out" 2>>"$tmp/err"; then ok "$1"; else not_ok "$1: not the JSON that was expected"; fi
 }
 
+# build_machine FILE FOLDER: the format is described in tests/unit/machines/README.
+build_machine() {
+	built=$2
+	tab=$(printf '\t')
+	file=
+	while IFS= read -r line; do
+		case $line in
+		'#'*) continue ;;
+		"$tab"*) printf '%s\n' "${line#"$tab"}" >>"$built/$file" && continue ;;
+		*' -> '*)
+			mkdir -p "$built/$(dirname "${line%% -> *}")"
+			ln -s "${line##* -> }" "$built/${line%% -> *}"
+			;;
+		*"$tab"*)
+			file=${line%%"$tab"*}
+			mkdir -p "$built/$(dirname "$file")"
+			printf '%s\n' "${line#*"$tab"}" >"$built/$file"
+			;;
+		*/) mkdir -p "$built/$line" ;;
+		esac
+	done <"$1"
+}
+
+# golden NAME: what was written is golden/NAME.txt to the letter. With PGHOT_GOLDEN=write it becomes that, to be looked at.
+golden() {
+	file=$(dirname "$0")/golden/$1.txt
+	if [ "${PGHOT_GOLDEN:-}" = write ]; then
+		mkdir -p "$(dirname "$file")"
+		cp "$tmp/out" "$file"
+	fi
+	if cmp -s "$tmp/out" "$file"; then
+		ok "$1 is as it was"
+	else
+		diff "$file" "$tmp/out" >"$tmp/err"
+		not_ok "$1 is not what golden/$1.txt has"
+	fi
+}
+
 finish() {
 	stop
 	echo "$passed passed, $failed failed, $skipped skipped"
