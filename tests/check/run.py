@@ -330,7 +330,8 @@ class Check:
                  for folder, _, files in os.walk(target) for file in files}
         for pattern in (r"s?bin/pghotd$", r"bin/pghotctl$", r"etc/pghotd\.conf$", r"pghotd\.service$",
                         r"man8/pghotd\.8", r"man1/pghotctl\.1", r"man5/pghotd\.conf\.5", r"man5/pghot-scenario\.5",
-                        r"share/pghotd/scenarios/chase\.conf$"):
+                        r"share/pghotd/scenarios/chase\.conf$", r"share/pghotd/prometheus/pghotd\.rules\.yml$",
+                        r"share/pghotd/grafana/pghotd\.json$"):
             if any(re.search(pattern, path) for path in there):
                 counts.ok()
             else:

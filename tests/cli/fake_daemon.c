@@ -53,6 +53,18 @@ static char *status_json(void *ctx)
 	const struct report_source source = {
 		.name = "hint_faults", .state = "running", .why = "", .cpus = 4, .samples = 1000
 	};
+	static const struct report_move moves[] = {
+		{ .from_nid = 1, .to_nid = 0, .page_bytes = 4096, .result = "ok", .pages = 4096 },
+		{ .from_nid = 1, .to_nid = 0, .page_bytes = 2 << 20, .result = "no memory", .pages = 512 },
+	};
+	static const struct report_left left[] = { { "shared", 3 << 20 } };
+	static const struct report_migrator migrators[] = {
+		{ .nid = 1, .limit = "", .batch_pages = 512, .call_ns = 12000, .page_ns = 700, .longest_ns = 1500000 },
+	};
+	static const struct report_owner owners[] = {
+		{ .pid = 812, .name = "redis-server", .regions = 1000, .bytes = 1 << 20, .hot_bytes = 3ULL << 30 },
+		{ .pid = 1, .name = "a \"b\" \\c", .regions = 1, .bytes = 64, .evicted = 2 },
+	};
 	struct report report = {
 		.state = arg.state,
 		.mode = current.mode == MODE_PROMOTE ? "promote" : "observe",
@@ -66,6 +78,22 @@ static char *status_json(void *ctx)
 		.rooms = rooms,
 		.headroom_ratio = 0.03,
 		.stats = stats,
+		.moves = moves,
+		.n_moves = 2,
+		.left = left,
+		.n_left = 1,
+		.migrators = migrators,
+		.n_migrators = 1,
+		.owners = 2,
+		.owner_list = owners,
+		.n_owner_list = 2,
+		.policy = { .name = "region",
+			    .fitted = true,
+			    .capacity_bytes = 1 << 30,
+			    .hit_ratio = { 0.5, 0.75, 1 },
+			    .has_known = true,
+			    .known_ratio = 0.9,
+			    .known_margin = 0.02 },
 	};
 
 	return arg.garbage ? strdup("[1, 2]") : report_json(&report);
