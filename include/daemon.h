@@ -189,6 +189,19 @@ int daemon_reload(struct daemon *daemon, const char *who, char **ret_note, char 
 /* Fill a report and hand it to @fn; it is valid during the call only. */
 void daemon_with_report(struct daemon *daemon, void (*fn)(void *ctx, const struct report *report), void *ctx);
 
+/* daemon_limits.c */
+
+struct dataplane_migrator;
+
+#define DAEMON_LIMIT_MAX 128
+
+/*
+ * What holds promotion back right now, most general first, with what to do where that is one line: a constant text, or
+ * one in @buf (DAEMON_LIMIT_MAX bytes). @left is what was left alone lately.
+ */
+const char *daemon_limiting(const struct daemon *daemon, const struct dataplane_migrator *migrators, size_t n,
+			    const struct report_left *left, size_t n_left, char *buf, size_t size);
+
 /* daemon_events.c */
 
 /* What @pid is called now, over what it was called before: programs change it by exec. */

@@ -116,6 +116,7 @@ struct report {
 	struct report_policy policy;
 	bool kernel_promotes;
 	uint64_t kernel_promoted_pages;
+	const struct config *config, *file; /* what runs, and what the file says; NULL: nothing is said of it */
 };
 
 /*
@@ -132,8 +133,9 @@ struct report {
  * evicted_regions, evicted_records}, processes[] {pid, name, regions, bytes (of the tables), hot_bytes,
  * evicted_regions; largest first, at most REPORT_OWNERS_MAX}, policy {name, capacity_bytes, hit_ratio {50, 100, 150:
  * predicted with that percentage of it}, known {ratio, margin} or null, regions {waiting, uncertain, background,
- * cooler}}, kernel {promotes, promoted_pages}. Integers are written in full up to 2^63 - 1, where they stop; a reader
- * that takes them for doubles is exact up to 2^53, which is 8 PiB or 104 days of ns.
+ * cooler}}, kernel {promotes, promoted_pages}, tuned[] {key, value, file (what the file says), restart (true: the
+ * file's value waits for one)}. Integers are written in full up to 2^63 - 1, where they stop; a reader that takes them
+ * for doubles is exact up to 2^53, which is 8 PiB or 104 days of ns.
  */
 char *report_json(const struct report *report);
 

@@ -129,25 +129,6 @@ static int rank_owner(void *ctx, struct owner *owner)
 	return 0;
 }
 
-/* What holds promotion back right now, most general first. */
-static const char *limiting(const struct daemon *daemon, const struct dataplane_migrator *migrators, size_t n)
-{
-	if (!daemon->topology || nodeset_is_empty(&daemon->topology->lower))
-		return "there is no slow memory tier";
-	if (daemon->source_state == SOURCE_FAILED)
-		return "no source of samples works";
-	/* What a migrator says is of its last pass, which may have been in another mode. */
-	if (n && daemon->current.mode == MODE_OBSERVE)
-		return migrator_limit_text[LIMIT_OBSERVING];
-	for (size_t i = 0; i < n; i++) {
-		if (migrators[i].limit == migrator_limit_text[LIMIT_OBSERVING])
-			return "nothing yet: the mode was changed a moment ago";
-		if (migrators[i].holds_back)
-			return migrators[i].limit;
-	}
-	return n ? migrators[0].limit : "";
-}
-
 static void look_at_policy(const struct daemon *daemon, struct report_policy *ret)
 {
 	struct decider_view view = { 0 };
@@ -198,8 +179,11 @@ void daemon_with_report(struct daemon *daemon, void (*fn)(void *ctx, const struc
 		.migrators = shown,
 		.kernel_promotes = daemon->kernel_promotes,
 		.kernel_promoted_pages = daemon->promoter.promoted_pages,
+		.config = &daemon->current,
+		.file = &daemon->file,
 	};
 	size_t n_migrators = 0;
+	char limit[DAEMON_LIMIT_MAX];
 
 	report.n_sources = list_sources(daemon, sources, SAMPLE_SOURCE_MAX);
 	moves.n = 0;
@@ -225,7 +209,7 @@ void daemon_with_report(struct daemon *daemon, void (*fn)(void *ctx, const struc
 			.longest_ns = migrators[i].longest_ns,
 		};
 	report.n_migrators = n_migrators;
-	report.limiting = limiting(daemon, migrators, n_migrators);
+	report.limiting = daemon_limiting(daemon, migrators, n_migrators, left.list, left.n, limit, sizeof(limit));
 
 	memset(rooms, 0, sizeof(rooms));
 	nodeset_clear(&nodes);

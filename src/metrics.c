@@ -162,6 +162,8 @@ static void put_state(struct writer *w)
 	sample_seconds(w, number(w->doc, "uptime_ns"), NULL);
 	family(w, "pghotd_kernel_promotes", false, "", "Whether the kernel promoted pages itself in the last minute.");
 	sample_integer(w, json_is_true(json_object_get(kernel, "promotes")), NULL);
+	family(w, "pghotd_tuned_options", false, "", "Options whose running value is not that of the file.");
+	sample_integer(w, json_array_size(json_object_get(w->doc, "tuned")), NULL);
 }
 
 static void put_counters(struct writer *w)

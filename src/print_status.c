@@ -22,6 +22,7 @@
 
 /* Rows that a part takes at most, so that advice has its place at the end. */
 #define WHY_ROWS    3
+#define TUNED_ROWS  2
 #define SOURCE_ROWS 2
 #define TIER_ROWS   4
 #define REASONS_MAX 3
@@ -82,6 +83,27 @@ static void empty_row(struct screen *s)
 	s->rows_left--;
 }
 
+/* What runs is not what the file says: until the next reload, or for want of a restart. */
+static void put_tuned(struct screen *s)
+{
+	const json_t *tuned = json_object_get(s->doc, "tuned"), *one;
+	char list[TEXT_MAX] = "";
+	size_t i, used = 0;
+
+	json_array_foreach (tuned, i, one) {
+		bool restart = json_is_true(json_object_get(one, "restart"));
+		int n = snprintf(list + used, sizeof(list) - used, "%s%.40s = %.40s (%s %.40s)", i ? ", " : "",
+				 text(one, "key"), text(one, "value"),
+				 restart ? "after a restart" : "file:", text(one, "file"));
+
+		if (n < 0 || (size_t)n >= sizeof(list) - used)
+			break;
+		used += (size_t)n;
+	}
+	if (*list)
+		row(s, "Tuned", TUNED_ROWS, "%s", list);
+}
+
 static void put_head(struct screen *s)
 {
 	const char *state = text(s->doc, "state"), *mode = text(s->doc, "mode");
@@ -108,6 +130,7 @@ static void put_head(struct screen *s)
 		row(s, "Why", WHY_ROWS, "%s", text(s->doc, "reason"));
 	if (*text(s->doc, "limiting"))
 		row(s, "Limited by", 1, "%s", text(s->doc, "limiting"));
+	put_tuned(s);
 	empty_row(s);
 }
 

@@ -297,6 +297,30 @@ static json_t *make_kernel(const struct report *report, bool *ok)
 	return object;
 }
 
+/* Where what runs is not what the file says. */
+static json_t *make_tuned(const struct report *report, bool *ok)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; report->config && report->file && i < n_options; i++) {
+		const struct option_info *option = &option_info[i];
+		char value[CONFIG_TEXT_MAX] = "", file[CONFIG_TEXT_MAX] = "";
+		json_t *object;
+
+		if (config_same(report->config, report->file, option))
+			continue;
+		(void)config_get_text(report->config, option, value, sizeof(value));
+		(void)config_get_text(report->file, option, file, sizeof(file));
+		object = json_object();
+		put(object, "key", text(option->key), ok);
+		put(object, "value", text(value), ok);
+		put(object, "file", text(file), ok);
+		put(object, "restart", json_boolean(option->change == OPTION_RESTART), ok);
+		append(array, object, ok);
+	}
+	return array;
+}
+
 static char *dump(json_t *doc, bool ok)
 {
 	char *json = ok ? json_dumps(doc, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
@@ -328,6 +352,7 @@ char *report_json(const struct report *report)
 	put(doc, "processes", make_processes(report, &ok), &ok);
 	put(doc, "policy", make_policy(&report->policy, &ok), &ok);
 	put(doc, "kernel", make_kernel(report, &ok), &ok);
+	put(doc, "tuned", make_tuned(report, &ok), &ok);
 	return dump(doc, ok);
 }
 

@@ -78,6 +78,8 @@ static char *status_json(void *ctx)
 		.rooms = rooms,
 		.headroom_ratio = 0.03,
 		.stats = stats,
+		.config = &current,
+		.file = &file,
 		.moves = moves,
 		.n_moves = 2,
 		.left = left,

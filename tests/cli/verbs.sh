@@ -46,6 +46,10 @@ has out "^promote.rate_mib_per_sec: 1024 -> 256$" "a change shows from and to"
 has log "uid $(id -u), .*, set promote.rate_mib_per_sec to 256" "the daemon knows who asked"
 expect 0 "the changed option" "$pghotctl" tune rate_mib
 has out "256  *1024 .*tuned$" "a tuned value is marked"
+expect 1 "status of tuned values" "$pghotctl" status
+has out "^Tuned  *promote.rate_mib_per_sec = 256 (file: 1024)" "status shows what the file says otherwise"
+expect 1 "status --json of tuned values" "$pghotctl" status --json
+is_json "tuned values as JSON" 'd["tuned"] == [{"key": "promote.rate_mib_per_sec", "value": "256", "file": "1024", "restart": False}]'
 expect 0 "the same again" "$pghotctl" tune promote.rate_mib_per_sec=256
 has out "256 already" "no change is said to be none"
 expect 0 "tune KEY=VALUE --json" "$pghotctl" tune promote.rate_mib_per_sec=128 --json
@@ -80,6 +84,8 @@ expect 0 "mode" "$pghotctl" mode --json
 is_json "mode --json" 'd["mode"] == "observe"'
 expect 0 "reload" "$pghotctl" reload
 has out "mode: tuned value reverted" "reload tells what it reverted"
+"$pghotctl" status >"$tmp/out"
+if grep -q "^Tuned" "$tmp/out"; then not_ok "nothing is tuned after a reload"; else ok "nothing is tuned after a reload"; fi
 expect 0 "reload again" "$pghotctl" reload
 has out "^configuration read again$" "reload with nothing to revert"
 expect 0 "reload --json" "$pghotctl" reload --json

@@ -139,7 +139,7 @@ static void document_is_what_users_were_promised(void)
 					    "observe_only",   "advice",        "counters",   "promoted_pages",
 					    "promoted_bytes", "demoted_bytes", "left_alone", "moves",
 					    "migrators",      "map",           "processes",  "policy",
-					    "kernel" };
+					    "kernel",         "tuned" };
 	struct stats *stats = stats_new();
 	struct stats_slot *slot = stats_slot_new(stats);
 	static const struct report_owner owners[] = {
