@@ -27,11 +27,16 @@
 #define BUS_ERROR_NO_MEMORY     "org.pghot1.Error.NoMemory"      /* -ENOMEM */
 #define BUS_ERROR_FAILED        "org.pghot1.Error.Failed"        /* any other */
 
-/* Who asks. uid and pid are from SO_PEERCRED, so they can't be made up; comm is what the process calls itself. */
+/* Who asks. uid, gid and pid are from SO_PEERCRED, so they can't be made up; comm is what the process calls itself. */
 struct bus_peer {
-	uint32_t uid;
+	uint32_t uid, gid;
 	int32_t pid;
 	char comm[16]; /* printable ASCII, when it connected; "?": unknown */
+};
+
+enum bus_question {
+	BUS_EXPLAIN,
+	BUS_HEAT,
 };
 
 /*
@@ -44,7 +49,14 @@ struct bus_ops {
 	int (*set_option)(void *ctx, const struct bus_peer *peer, const char *key, const char *value, char *error);
 	int (*reload)(void *ctx, const struct bus_peer *peer, char **ret_note,
 		      char *error); /* @ret_note: malloc'ed, what was reverted, lines; may be "" or NULL */
-	const char *version;        /* what property Version says; NULL: the version of this build */
+	/*
+	 * A question with two words, "" for what isn't asked: EXPLAIN pid, address; HEAT pid, node. Its answer is a
+	 * JSON document in *@ret, malloc'ed. NULL: there are no answers here. What it tells of a process's addresses is
+	 * for who may trace it.
+	 */
+	int (*ask)(void *ctx, const struct bus_peer *peer, enum bus_question question, const char *first,
+		   const char *second, char **ret, char *error);
+	const char *version; /* what property Version says; NULL: the version of this build */
 };
 
 struct bus_server;

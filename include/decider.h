@@ -62,6 +62,13 @@ void decider_done(struct decider *decider, int nid, uint32_t slot, bool noted);
 /* Something is left after all. Any migrator. */
 void decider_again(struct decider *decider, int nid, uint32_t slot);
 
+/*
+ * What a pass would say of @view now, of which nothing is done. @input: its confidence, epoch_ns and lower. false while
+ * a pass is under way: ask again. Any thread; a pass that would begin meanwhile is put off by a few microseconds.
+ */
+bool decider_explain(struct decider *decider, const struct decider_input *input, const struct hotness_view *view,
+		     struct policy_region_decision *ret);
+
 /* For the report; any thread. */
 struct decider_view {
 	bool known; /* false: no pass yet, all else is 0 */

@@ -54,6 +54,10 @@ int fsroot_read_u64(const struct fsroot *root, uint64_t *ret, int base, const ch
 int fsroot_write(const struct fsroot *root, const char *text, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* User that a file or folder belongs to, links followed. 0 or -errno. */
+int fsroot_owner(const struct fsroot *root, uint32_t *ret_uid, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
 /* Links are followed: one that leads nowhere does not exist. */
 bool fsroot_exists(const struct fsroot *root, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

@@ -33,6 +33,10 @@ struct hotness_view {
 /* Region @slot, or false: none is there. In an RCU read section; any thread. */
 bool hotness_view(const struct hotness *hotness, uint32_t slot, uint64_t now_ns, struct hotness_view *ret);
 
+/* The one of @pid's that has @addr, or false. @owner_slot is its owner. In an RCU read section; any thread. */
+bool hotness_find_view(const struct hotness *hotness, uint32_t pid, uint32_t owner_slot, uint64_t addr, uint64_t now_ns,
+		       struct hotness_view *ret);
+
 /*
  * Take the marks of regions that were sampled on a slow node: slots of up to @max of them (64 at least), from *@from
  * on, 0 at first; it is SLOTSET_NONE when all were taken. One thread at a time; costs what was marked.

@@ -88,6 +88,12 @@ struct manage_fast *manage_get_fast(const struct manage *manage);
 void manage_ask(struct manage *manage, struct owner *owner, uint64_t addr, uint64_t now_ns, struct manage_answer *ret);
 
 /*
+ * What was found of the process as a whole: no kind of memory, and no look is asked for. Inside a read section; any
+ * thread.
+ */
+void manage_known(const struct owner *owner, struct manage_answer *ret);
+
+/*
  * Look at processes that were asked for, for up to @budget_ns, which one large process may exceed; and as long at what
  * programs have of the fast tier, where a rule bounds it. Returns how many of those asked for were looked at. @stop
  * (relaxed, may be NULL): true ends it early. Blocks; its own thread, registered with rcu, outside a read section.

@@ -425,10 +425,11 @@ static bool may_use(const struct bus_server *server, int fd, struct bus_peer *re
 
 	char comm[32];
 
-	*ret = (struct bus_peer){ .uid = (uint32_t)-1, .comm = "?" };
+	*ret = (struct bus_peer){ .uid = (uint32_t)-1, .gid = (uint32_t)-1, .comm = "?" };
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &bytes) < 0)
 		return false;
 	ret->uid = cred.uid;
+	ret->gid = cred.gid;
 	ret->pid = cred.pid;
 	if (cred.pid > 0 && fsroot_read(&server->root, comm, sizeof(comm), "proc/%d/comm", cred.pid) > 0)
 		snprintf(ret->comm, sizeof(ret->comm), "%.15s", comm);

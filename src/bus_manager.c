@@ -91,6 +91,33 @@ static int on_reload(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)
 	return sd_bus_reply_method_return(m, "s", note ? note : "");
 }
 
+static int answer(sd_bus_message *m, const struct bus_manager *manager, enum bus_question question,
+		  sd_bus_error *ret_error)
+{
+	char error[BUS_ERROR_MAX] = "";
+	const char *first, *second;
+	char *json = NULL;
+	int r;
+
+	r = sd_bus_message_read(m, "ss", &first, &second);
+	if (r < 0)
+		return r;
+	if (!manager->ops->ask)
+		return reply_error(ret_error, -ENOTSUP, error);
+	r = manager->ops->ask(manager->ctx, &manager->peer, question, first, second, &json, error);
+	return r < 0 ? reply_error(ret_error, r, error) : reply_text(m, ret_error, json);
+}
+
+static int on_explain(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)
+{
+	return answer(m, userdata, BUS_EXPLAIN, ret_error);
+}
+
+static int on_get_heat(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)
+{
+	return answer(m, userdata, BUS_HEAT, ret_error);
+}
+
 static int get_version(sd_bus *bus, const char *path, const char *interface, const char *property,
 		       sd_bus_message *reply, void *userdata, sd_bus_error *ret_error)
 {
@@ -113,6 +140,9 @@ const sd_bus_vtable bus_manager_vtable[] = {
 	SD_BUS_METHOD_WITH_ARGS("ListOptions", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json), on_list_options, 0),
 	SD_BUS_METHOD_WITH_ARGS("SetOption", SD_BUS_ARGS("s", key, "s", value), SD_BUS_NO_RESULT, on_set_option, 0),
 	SD_BUS_METHOD_WITH_ARGS("Reload", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", note), on_reload, 0),
+	SD_BUS_METHOD_WITH_ARGS("Explain", SD_BUS_ARGS("s", pid, "s", address), SD_BUS_RESULT("s", json), on_explain,
+				0),
+	SD_BUS_METHOD_WITH_ARGS("GetHeat", SD_BUS_ARGS("s", pid, "s", node), SD_BUS_RESULT("s", json), on_get_heat, 0),
 	SD_BUS_PROPERTY("Version", "s", get_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
 	SD_BUS_PROPERTY("Schema", "u", get_schema, 0, SD_BUS_VTABLE_PROPERTY_CONST),
 	SD_BUS_VTABLE_END,

@@ -9,6 +9,7 @@
 #include "clock.h"
 #include "config_value.h"
 #include "daemon.h"
+#include "daemon_inspect.h"
 #include "dataplane.h"
 #include "decider.h"
 #include "log.h"
@@ -291,6 +292,7 @@ const struct bus_ops daemon_bus_ops = {
 	.options_json = op_options_json,
 	.set_option = op_set_option,
 	.reload = op_reload,
+	.ask = daemon_ask,
 };
 
 /*

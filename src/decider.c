@@ -396,6 +396,23 @@ void decider_again(struct decider *d, int nid, uint32_t slot)
 		slotset_add(todo, slot);
 }
 
+bool decider_explain(struct decider *d, const struct decider_input *input, const struct hotness_view *view,
+		     struct policy_region_decision *ret)
+{
+	const struct policy_region_params params = {
+		.confidence = input->confidence,
+		.epoch_ns = input->epoch_ns,
+		.lower_nodes = node_mask(input->lower),
+	};
+
+	/* As a pass takes it: what the last one learnt isn't changed meanwhile. */
+	if (atomic_exchange_explicit(&d->busy, true, memory_order_acquire))
+		return false;
+	policy_region_decide(d->policy, &params, view, ret);
+	atomic_store_explicit(&d->busy, false, memory_order_release);
+	return true;
+}
+
 void decider_look(struct decider *d, struct decider_view *ret)
 {
 	uint64_t waiting = 0;

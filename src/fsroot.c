@@ -250,6 +250,25 @@ int fsroot_write(const struct fsroot *root, const char *text, const char *fmt, .
 	return (size_t)n == len ? 0 : -EIO;
 }
 
+int fsroot_owner(const struct fsroot *root, uint32_t *ret_uid, const char *fmt, ...)
+{
+	char buf[PATH_MAX];
+	const char *path;
+	struct stat st;
+	va_list ap;
+	int r;
+
+	va_start(ap, fmt);
+	r = make_path(buf, &path, fmt, ap);
+	va_end(ap);
+	if (r < 0)
+		return r;
+	if (fstatat(root->fd, path, &st, 0) < 0)
+		return -errno;
+	*ret_uid = st.st_uid;
+	return 0;
+}
+
 bool fsroot_exists(const struct fsroot *root, const char *fmt, ...)
 {
 	char buf[PATH_MAX];

@@ -64,6 +64,16 @@ bool hotness_view(const struct hotness *hotness, uint32_t slot, uint64_t now_ns,
 	return true;
 }
 
+bool hotness_find_view(const struct hotness *hotness, uint32_t pid, uint32_t owner_slot, uint64_t addr, uint64_t now_ns,
+		       struct hotness_view *ret)
+{
+	uint32_t slot;
+
+	return addr < REGION_ADDR_MAX &&
+	       regions_find(hotness->regions, hotness_shard(pid, addr, hotness->shards), owner_slot, addr, &slot) &&
+	       hotness_view(hotness, slot, now_ns, ret);
+}
+
 struct viewing {
 	uint64_t now_ns;
 	struct hotness_view *views;

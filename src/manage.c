@@ -147,6 +147,30 @@ static bool is_left(unsigned int map, unsigned int kinds, enum manage_reason *re
 	return false;
 }
 
+/* The word, and what it says in @ret; its kinds in @ret_kinds. */
+static uint64_t read_word(const struct owner *owner, struct manage_answer *ret, unsigned int *ret_kinds)
+{
+	uint64_t word = atomic_load_explicit(&owner->manage, memory_order_relaxed); /* it is all there is to it */
+
+	*ret = (struct manage_answer){
+		.verdict = (enum manage_verdict)(word & ((1U << WORD_VERDICT_BITS) - 1)),
+		.reason = (enum manage_reason)(word >> WORD_REASON_SHIFT & WORD_REASON_MASK),
+		.rule = (int)(word >> WORD_RULE_SHIFT & WORD_RULE_MASK) - 1,
+		.target_nid = (int)(word >> WORD_NID_SHIFT & WORD_NID_MASK) - 1,
+	};
+	*ret_kinds = (unsigned int)(word >> WORD_KINDS_SHIFT & WORD_KINDS_MASK);
+	if (ret->verdict == MANAGE_WAIT)
+		wait_for_a_look(ret);
+	return word;
+}
+
+void manage_known(const struct owner *owner, struct manage_answer *ret)
+{
+	unsigned int kinds;
+
+	(void)read_word(owner, ret, &kinds);
+}
+
 void manage_ask(struct manage *manage, struct owner *owner, uint64_t addr, uint64_t now_ns, struct manage_answer *ret)
 {
 	uint64_t word, looked_ns;
@@ -156,18 +180,11 @@ void manage_ask(struct manage *manage, struct owner *owner, uint64_t addr, uint6
 	*ret = (struct manage_answer){ .verdict = MANAGE_MOVE, .target_nid = -1, .rule = -1 };
 	if (!manage)
 		return;
-	/* Relaxed, both: the word is all there is to it, and a late look costs one answer that is a little older. */
-	word = atomic_load_explicit(&owner->manage, memory_order_relaxed);
+	/* Relaxed, both: a late look costs one answer that is a little older. */
+	word = read_word(owner, ret, &kinds);
 	looked_ns = atomic_load_explicit(&owner->looked_ns, memory_order_relaxed);
-	ret->verdict = (enum manage_verdict)(word & ((1U << WORD_VERDICT_BITS) - 1));
-	ret->reason = (enum manage_reason)(word >> WORD_REASON_SHIFT & WORD_REASON_MASK);
-	ret->rule = (int)(word >> WORD_RULE_SHIFT & WORD_RULE_MASK) - 1;
-	ret->target_nid = (int)(word >> WORD_NID_SHIFT & WORD_NID_MASK) - 1;
-	kinds = (unsigned int)(word >> WORD_KINDS_SHIFT & WORD_KINDS_MASK);
 	if (looked_ns == 0 || now_ns - looked_ns >= (word ? MANAGE_FACTS_NS : MANAGE_RETRY_NS))
 		ask_for_a_look(manage, owner);
-	if (ret->verdict == MANAGE_WAIT)
-		wait_for_a_look(ret);
 	if (ret->verdict == MANAGE_WAIT || ret->verdict == MANAGE_LEAVE)
 		return;
 	map = atomic_load_explicit(&owner->map, memory_order_acquire); /* M2 in owners.h */

@@ -16,6 +16,9 @@
 
 #include "bus.h"
 #include "config.h"
+#include "daemon_inspect.h"
+#include "dataplane_inspect.h"
+#include "evidence.h"
 #include "log.h"
 #include "report.h"
 #include "stats.h"
@@ -107,6 +110,95 @@ static char *options_json(void *ctx)
 	return report_options_json(&current, &file);
 }
 
+static bool region_name(void *ctx, uint32_t owner_slot, char comm[16])
+{
+	(void)ctx;
+	snprintf(comm, 16, "%s", owner_slot ? "postgres" : "redis-server");
+	return true;
+}
+
+static bool may_trace(void *ctx, uint32_t pid)
+{
+	const struct bus_peer *peer = ctx;
+
+	return peer->uid == 0 || pid == 812;
+}
+
+/* A hot and a cooler process; a part of the first was promoted. */
+static char *heat_json(const struct bus_peer *peer, const char *pid, const char *node)
+{
+	static struct dataplane_region regions[1024];
+	const struct heat_params params = {
+		.pid = (uint32_t)atoi(pid),
+		.nid = *node ? atoi(node) : -1,
+		.lower_nodes = 2,
+		.parts = 1,
+		.ctx = (void *)(uintptr_t)peer,
+		.name = region_name,
+		.may_trace = may_trace,
+	};
+	size_t n = 0;
+
+	for (uint64_t i = 0; i < 256; i++)
+		if (i < 150 || i >= 230)
+			regions[n++] = (struct dataplane_region){
+				.pid = 812,
+				.addr = 0x7f0000000000 + (i << 21),
+				.page_bytes = 4096,
+				.pages = 40,
+				.nodes = i < 64 ? 1 : 2,
+				.rate_per_sec = i % 50 < 10   ? 40
+						: i % 50 < 20 ? 9
+							      : 1,
+				.decision = i < 64 ? REGION_DECISION_WHOLE | REGION_DECISION_DONE : 0,
+				.idle_ns = 300000000,
+			};
+	for (uint64_t i = 0; i < 40; i++)
+		regions[n++] = (struct dataplane_region){ .pid = 1204,
+							  .owner_slot = 1,
+							  .addr = 0x550000000000 + (i << 21),
+							  .page_bytes = 2 << 20,
+							  .pages = 1,
+							  .nodes = 2,
+							  .rate_per_sec = i % 8 ? 0 : 0.2 };
+	for (size_t i = 0; params.pid && i < n;)
+		if (regions[i].pid != params.pid)
+			regions[i] = regions[--n];
+		else
+			i++;
+	return daemon_heat_json(regions, n, &params);
+}
+
+static int ask(void *ctx, const struct bus_peer *peer, enum bus_question question, const char *first,
+	       const char *second, char **ret, char *error)
+{
+	(void)ctx;
+	if (question == BUS_HEAT) {
+		*ret = arg.garbage ? strdup("[1]") : heat_json(peer, first, second);
+		return 0;
+	}
+	if (strcmp(first, "812") != 0) {
+		snprintf(error, BUS_ERROR_MAX, "nothing is known of pid %s: no sample of it came", first);
+		return -ESRCH;
+	}
+	if (arg.garbage)
+		*ret = strdup("{}");
+	else if (asprintf(ret,
+			  "{\"schema\":1,\"pid\":812,\"name\":\"redis-server\",\"mode\":\"promote\",\"regions\":1000,"
+			  "\"bytes\":1048576,\"hot_bytes\":3221225472,\"evicted_regions\":0,\"verdict\":\"%s\","
+			  "\"left\":\"%s\","
+			  "\"rule\":%d,\"address_asked\":%s,\"policy\":\"region\",\"region\":%s}",
+			  *second ? "leave" : "move", *second ? "shared" : "", *second ? 1 : -1,
+			  *second ? "true" : "false",
+			  *second ? "{\"address\":\"0x7f3a12000000\",\"page_bytes\":4096,\"samples\":18,\"seconds\":6,"
+				    "\"pages\":12,\"idle_ns\":300000000,\"nodes\":[0,1],\"far\":true,\"decided\":\"\","
+				    "\"done\":false,\"noted\":false,\"tries\":0,\"reason\":\"cooler\",\"share\":0.4,"
+				    "\"heat_per_sec\":1.5,\"threshold_per_sec\":4.25}"
+				  : "null") < 0)
+		*ret = NULL;
+	return 0;
+}
+
 static int set_option(void *ctx, const struct bus_peer *peer, const char *key, const char *value, char *error)
 {
 	struct config next = current;
@@ -138,7 +230,7 @@ static int reload(void *ctx, const struct bus_peer *peer, char **ret_note, char 
 
 static int serve(void)
 {
-	struct bus_ops ops = { status_json, options_json, set_option, reload, arg.version };
+	struct bus_ops ops = { status_json, options_json, set_option, reload, ask, arg.version };
 	struct bus_server *server = NULL;
 	sd_event *event = NULL;
 	sigset_t set;

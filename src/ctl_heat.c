@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* pghotctl heat. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cleanup.h"
+#include "ctl.h"
+#include "print_heat.h"
+
+static bool is_utf8(void)
+{
+	static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
+
+	/* The first that is set and not empty holds: locale(7). */
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const char *value = getenv(names[i]);
+
+		if (value && *value)
+			return strcasestr(value, "UTF-8") || strcasestr(value, "utf8");
+	}
+	return false;
+}
+
+/* Whole or not at all: what was there stays until the new one is. */
+static int write_picture(const char *path, const char *json)
+{
+	_cleanup_free_ char *new = NULL;
+	FILE *out;
+	int r;
+
+	if (asprintf(&new, "%s.new", path) < 0)
+		return ctl_fail(EXIT_REFUSED, "out of memory");
+	out = fopen(new, "we");
+	if (!out)
+		return ctl_fail(EXIT_REFUSED, "cannot write %s: %s", new, strerror(errno));
+	r = print_heat_svg(out, json);
+	if (ferror(out) | (fclose(out) != 0)) {
+		unlink(new);
+		return ctl_fail(EXIT_REFUSED, "cannot write %s: %s", new, strerror(errno));
+	}
+	if (r < 0) {
+		unlink(new);
+		return ctl_bad_answer();
+	}
+	if (rename(new, path) < 0) {
+		r = errno;
+		unlink(new);
+		return ctl_fail(EXIT_REFUSED, "cannot write %s: %s", path, strerror(r));
+	}
+	return EXIT_DONE;
+}
+
+int ctl_verb_heat(char **args, int n_args)
+{
+	const char *pid = ctl_flag[FLAG_pid] ? ctl_flag[FLAG_pid] : "", *node = ctl_flag[FLAG_node];
+	const struct print_heat_style style = { .colour = ctl_use_colour(), .utf8 = is_utf8() };
+	_cleanup_free_ char *json = NULL;
+	int r = ctl_call("GetHeat", pid, node ? node : "", &json);
+
+	(void)args, (void)n_args;
+	if (r != 0)
+		return r;
+	if (ctl_flag[FLAG_svg])
+		return write_picture(ctl_flag[FLAG_svg], json);
+	if (ctl_flag[FLAG_json]) {
+		json_t *doc = json_loads(json, 0, NULL);
+
+		return doc ? ctl_put_json(doc) : ctl_bad_answer();
+	}
+	return print_heat(stdout, json, &style) < 0 ? ctl_bad_answer() : EXIT_DONE;
+}
