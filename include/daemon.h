@@ -69,6 +69,12 @@ enum source_state {
 	SOURCE_FAILED, /* tried again each minute */
 };
 
+/* What the last line of log.summary_minutes told, or when the daemon started. */
+struct daemon_summary {
+	uint64_t told_ns;
+	uint64_t samples, lost, promoted_bytes, would_bytes, move_calls;
+};
+
 /*
  * Owner: the main thread. config, topology and stats are published from here to the data plane's threads through their
  * stores.
@@ -119,6 +125,7 @@ struct daemon {
 	char reason[CONFIG_ERROR_MAX]; /* why degraded or waiting, "" else */
 	uint64_t started_ns;
 	uint64_t owners_logged_ns;
+	struct daemon_summary summary;
 	bool waiting_said;
 	bool stopping;
 	int exit_status;
@@ -184,10 +191,20 @@ void daemon_keep_budget(struct daemon *daemon, uint64_t now_ns);
 
 /* daemon_control.c */
 extern const struct bus_ops daemon_bus_ops;
-/* Read the file again and publish it, whole, or keep everything. @who is for the log. 0 or -errno with @error. */
-int daemon_reload(struct daemon *daemon, const char *who, char **ret_note, char *error);
+/* Read the file again and publish it, whole, or keep everything. @peer asked, and @who names it in the log. 0 or -errno
+ * with @error. */
+int daemon_reload(struct daemon *daemon, const struct bus_peer *peer, const char *who, char **ret_note, char *error);
 /* Fill a report and hand it to @fn; it is valid during the call only. */
 void daemon_with_report(struct daemon *daemon, void (*fn)(void *ctx, const struct report *report), void *ctx);
+
+/* daemon_log.c */
+
+/* A record of each option that @next has changed, asked for by @peer: who, what, from, to. */
+void daemon_log_changes(const struct config *before, const struct config *next, const struct bus_peer *peer);
+/* The same of one that was refused, with why. */
+void daemon_log_refusal(const struct bus_peer *peer, const char *key, const char *value, const char *why);
+/* Each second: one line every log.summary_minutes, if anything happened. */
+void daemon_summarize(struct daemon *daemon, uint64_t now_ns);
 
 /* daemon_limits.c */
 

@@ -8,6 +8,7 @@
 #include "daemon.h"
 #include "dataplane.h"
 #include "log.h"
+#include "message.h"
 #include "mover.h"
 #include "pidns.h"
 #include "rcu.h"
@@ -84,7 +85,10 @@ void daemon_update_state(struct daemon *daemon)
 	}
 	if (state != daemon->state) {
 		if (state != STATE_WAITING) /* say_waiting() has said it, and once */
-			log_notice("%s%s%s", report_state_name[state], reason[0] ? ": " : "", reason);
+			message(MESSAGE_STATE,
+				(const struct log_field[]){ { "PGHOT_STATE", report_state_name[state] },
+							    { "PGHOT_REASON", reason } },
+				2, "%s%s%s", report_state_name[state], reason[0] ? ": " : "", reason);
 		daemon->state = state;
 	}
 	memcpy(daemon->reason, reason, sizeof(reason));
@@ -108,7 +112,7 @@ static int start_dataplane(struct daemon *daemon)
 		return r;
 	r = daemon_open_source(daemon);
 	if (r < 0)
-		log_error("no source works: %s", daemon->source_why);
+		message(MESSAGE_SOURCE_FAILS, NULL, 0, "no source works: %s", daemon->source_why);
 	return r;
 }
 
@@ -137,7 +141,7 @@ static void say_topology(const struct topology *topology, const struct topology 
 		log_info("tier %d%s: node %s", i, i == 0 ? " (fastest)" : "", nodes);
 	}
 	if (topology->advice[0])
-		log_warning("%s", topology->advice);
+		message(MESSAGE_TIERS, NULL, 0, "%s", topology->advice);
 }
 
 /* Said once for each time that the last slow tier is gone, or was never there. */
@@ -146,9 +150,10 @@ static void say_waiting(struct daemon *daemon)
 	if (daemon->waiting_said)
 		return;
 	daemon->waiting_said = true;
-	log_notice("this machine shows no slow tier of memory: waiting for one to appear (CXL memory is often onlined "
-		   "after boot)%s",
-		   isatty(STDERR_FILENO) ? ". To see pghotd at work without one: sudo ./bootstrap run" : "");
+	message(MESSAGE_WAITING, NULL, 0,
+		"this machine shows no slow tier of memory: waiting for one to appear (CXL memory is often onlined "
+		"after boot)%s",
+		isatty(STDERR_FILENO) ? ". To see pghotd at work without one: sudo ./bootstrap run" : "");
 }
 
 /* Take over @next, which differs from the published one. */
@@ -403,7 +408,8 @@ static int run(struct daemon *daemon, daemon_report_fn report)
 
 	daemon_update_state(daemon);
 	sd_notify(0, "READY=1");
-	log_notice("running in mode \"%s\"", daemon->current.mode == MODE_PROMOTE ? "promote" : "observe");
+	message(MESSAGE_STARTED, NULL, 0, "running in mode \"%s\"",
+		daemon->current.mode == MODE_PROMOTE ? "promote" : "observe");
 	r = sd_event_loop(daemon->event);
 	if (r < 0) {
 		log_error("the main loop failed: %s", strerror(-r));

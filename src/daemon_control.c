@@ -13,6 +13,7 @@
 #include "dataplane.h"
 #include "decider.h"
 #include "log.h"
+#include "message.h"
 #include "migrator.h"
 #include "owners.h"
 
@@ -243,12 +244,11 @@ static char *op_options_json(void *ctx)
 	return report_options_json(&daemon->current, &daemon->file);
 }
 
-static int op_set_option(void *ctx, const struct bus_peer *peer, const char *key, const char *value, char *error)
+static int set_option(struct daemon *daemon, const struct bus_peer *peer, const char *key, const char *value,
+		      char *error)
 {
-	struct daemon *daemon = ctx;
 	const struct option_info *option = option_find(key);
-	char from[VALUE_MAX_BYTES] = "", to[VALUE_MAX_BYTES] = "", uid[16], pid[16];
-	struct config next = daemon->current;
+	struct config before = daemon->current, next = before;
 	int r;
 
 	r = config_set(&next, key, value, error);
@@ -260,23 +260,19 @@ static int op_set_option(void *ctx, const struct bus_peer *peer, const char *key
 			 daemon->options.config_path);
 		return -EBUSY;
 	}
-	(void)config_get_text(&daemon->current, option, from, sizeof(from));
-	(void)config_get_text(&next, option, to, sizeof(to));
 	r = daemon_apply_config(daemon, &next, true, error);
+	if (r == 0)
+		daemon_log_changes(&before, &next, peer);
+	return r;
+}
+
+static int op_set_option(void *ctx, const struct bus_peer *peer, const char *key, const char *value, char *error)
+{
+	int r = set_option(ctx, peer, key, value, error);
+
 	if (r < 0)
-		return r;
-	if (strcmp(from, to) == 0)
-		return 0;
-	snprintf(uid, sizeof(uid), "%u", peer->uid);
-	snprintf(pid, sizeof(pid), "%d", peer->pid);
-	log_fields(LOG_NOTICE,
-		   (const struct log_field[]){ { "PGHOT_PEER_UID", uid },
-					       { "PGHOT_PEER_PID", pid },
-					       { "PGHOT_OPTION", option->key },
-					       { "PGHOT_FROM", from },
-					       { "PGHOT_TO", to } },
-		   5, "uid %s (pid %s, %s) changed %s from %s to %s", uid, pid, peer->comm, option->key, from, to);
-	return 0;
+		daemon_log_refusal(peer, key, value, error);
+	return r;
 }
 
 static int op_reload(void *ctx, const struct bus_peer *peer, char **ret_note, char *error)
@@ -284,7 +280,7 @@ static int op_reload(void *ctx, const struct bus_peer *peer, char **ret_note, ch
 	char who[64];
 
 	snprintf(who, sizeof(who), "uid %u (pid %d, %s)", peer->uid, peer->pid, peer->comm);
-	return daemon_reload(ctx, who, ret_note, error);
+	return daemon_reload(ctx, peer, who, ret_note, error);
 }
 
 const struct bus_ops daemon_bus_ops = {
@@ -365,12 +361,13 @@ static void log_reload(const char *who, const char *note)
 		print_joined(out, note ? note : "");
 		fclose(out);
 	}
-	log_notice("configuration read again, asked for by %s%s%s", who, line && *line ? ": " : "", line ? line : "");
+	message(MESSAGE_RELOADED, NULL, 0, "configuration read again, asked for by %s%s%s", who,
+		line && *line ? ": " : "", line ? line : "");
 }
 
-int daemon_reload(struct daemon *daemon, const char *who, char **ret_note, char *error)
+int daemon_reload(struct daemon *daemon, const struct bus_peer *peer, const char *who, char **ret_note, char *error)
 {
-	struct config file, next;
+	struct config before = daemon->current, file, next;
 	char *note = NULL;
 	int r;
 
@@ -385,12 +382,14 @@ int daemon_reload(struct daemon *daemon, const char *who, char **ret_note, char 
 		r = daemon_apply_config(daemon, &next, false, error);
 	sd_notify(0, "READY=1");
 	if (r < 0) {
-		log_error("reload asked for by %s is refused, the running configuration stays: %s", who, error);
+		message(MESSAGE_RELOAD_REFUSED, NULL, 0,
+			"reload asked for by %s is refused, the running configuration stays: %s", who, error);
 		free(note);
 		return r;
 	}
 	daemon->file = file;
 	log_reload(who, note);
+	daemon_log_changes(&before, &next, peer);
 	if (ret_note)
 		*ret_note = note;
 	else

@@ -10,6 +10,7 @@
 #include "daemon.h"
 #include "dataplane.h"
 #include "log.h"
+#include "message.h"
 #include "owners.h"
 #include "sleep_watch.h"
 #include "uevent.h"
@@ -74,14 +75,17 @@ static void log_owners(struct daemon *daemon)
 	dataplane_owners(daemon->dataplane, collect_news, &log);
 	for (size_t i = 0; i < log.n; i++) {
 		struct owner_news *news = &log.news[i];
-		char pid[16];
+		char pid[16], bytes[24];
 
 		daemon_process_name(&daemon->root, news->pid, news->comm);
 		snprintf(pid, sizeof(pid), "%u", news->pid);
-		log_fields(LOG_INFO, (const struct log_field[]){ { "PGHOT_PID", pid }, { "PGHOT_COMM", news->comm } },
-			   2, "%s %llu KiB of %s (pid %s)",
-			   daemon->current.mode == MODE_PROMOTE ? "promoted" : "would promote",
-			   (unsigned long long)(news->bytes >> 10), news->comm, pid);
+		snprintf(bytes, sizeof(bytes), "%llu", (unsigned long long)news->bytes);
+		message(MESSAGE_PROMOTED,
+			(const struct log_field[]){
+				{ "PGHOT_PID", pid }, { "PGHOT_COMM", news->comm }, { "PGHOT_BYTES", bytes } },
+			3, "%s %llu KiB of %s (pid %s)",
+			daemon->current.mode == MODE_PROMOTE ? "promoted" : "would promote",
+			(unsigned long long)(news->bytes >> 10), news->comm, pid);
 	}
 }
 
@@ -94,11 +98,11 @@ static void look_at_kernel(struct daemon *daemon, uint64_t now_ns)
 		stats_add(daemon->stats_slot, STAT_KERNEL_PROMOTED_PAGES, (uint64_t)pages);
 	daemon->kernel_promotes = promoter_is_active(&daemon->promoter, now_ns, KERNEL_PROMOTES_NS);
 	if (daemon->kernel_promotes && !before)
-		log_warning("the kernel promotes pages itself: %lld in the last second. With kernel.numa_balancing=2 "
-			    "it does so "
-			    "whatever the rate limit while the fast node has more than 1 GiB (or 1/16) free; with 1, "
-			    "at a page's second fault",
-			    (long long)pages);
+		message(MESSAGE_KERNEL_PROMOTES, NULL, 0,
+			"the kernel promotes pages itself: %lld in the last second. With kernel.numa_balancing=2 it "
+			"does so whatever the rate limit while the fast node has more than 1 GiB (or 1/16) free; with "
+			"1, at a page's second fault",
+			(long long)pages);
 }
 
 /* No kernel event tells of it. */
@@ -131,6 +135,7 @@ static int on_tick(sd_event_source *timer, uint64_t usec, void *ctx)
 		daemon->owners_logged_ns = now_ns;
 		log_owners(daemon);
 	}
+	daemon_summarize(daemon, now_ns);
 	sd_notifyf(0, "STATUS=%s, promoted %llu MiB%s%s", report_state_name[daemon->state],
 		   (unsigned long long)(stats_sum(daemon->stats, STAT_PROMOTED_BYTES) >> 20),
 		   daemon->reason[0] ? "; " : "", daemon->reason);
@@ -150,8 +155,8 @@ static int on_watchdog(sd_event_source *timer, uint64_t usec, void *ctx)
 	if (!daemon->dataplane || dataplane_moves_on(daemon->dataplane))
 		sd_notify(0, "WATCHDOG=1");
 	else
-		log_warning("a thread has not moved on for %llu ms; not feeding the watchdog",
-			    (unsigned long long)watchdog_usec / 3000);
+		message(MESSAGE_STUCK, NULL, 0, "a thread has not moved on for %llu ms; not feeding the watchdog",
+			(unsigned long long)watchdog_usec / 3000);
 	again(timer, usec + watchdog_usec / 3);
 	return 0;
 }
@@ -161,7 +166,7 @@ static int on_stop(sd_event_source *source, const struct signalfd_siginfo *info,
 	struct daemon *daemon = ctx;
 
 	(void)source;
-	log_info("stopping: %s", info->ssi_signo == SIGINT ? "interrupted" : "asked to");
+	message(MESSAGE_STOPPING, NULL, 0, "stopping: %s", info->ssi_signo == SIGINT ? "interrupted" : "asked to");
 	if (daemon->dataplane) {
 		dataplane_request_stop(daemon->dataplane);
 		log_owners(daemon); /* what came since the last minute's account */
@@ -171,11 +176,12 @@ static int on_stop(sd_event_source *source, const struct signalfd_siginfo *info,
 
 static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *info, void *ctx)
 {
+	const struct bus_peer peer = { .uid = info->ssi_uid, .pid = (int32_t)info->ssi_pid, .comm = "?" };
 	char error[CONFIG_ERROR_MAX], who[64];
 
 	(void)source;
 	snprintf(who, sizeof(who), "SIGHUP from pid %u", info->ssi_pid);
-	(void)daemon_reload(ctx, who, NULL, error); /* logs its refusal */
+	(void)daemon_reload(ctx, &peer, who, NULL, error); /* logs its refusal */
 	return 0;
 }
 

@@ -8,6 +8,7 @@
 #include "daemon.h"
 #include "dataplane.h"
 #include "log.h"
+#include "message.h"
 
 #define BETTER_HOLD_NS (3600 * NSEC_PER_SEC)
 
@@ -58,7 +59,9 @@ static int look_at_samples(struct daemon *daemon, int r)
 	if (health != SOURCE_HEALTH_PHYS_WALKED)
 		return 1;
 	if (health != before) /* a remark, so that no change of state says it */
-		log_warning("source %s: %s", daemon->source.ops->name, daemon->source.why);
+		message(MESSAGE_SOURCE_FAILS,
+			(const struct log_field[]){ { "PGHOT_SOURCE", daemon->source.ops->name } }, 1, "source %s: %s",
+			daemon->source.ops->name, daemon->source.why);
 	return 0;
 }
 
@@ -209,9 +212,10 @@ static int open_first(struct daemon *daemon, uint64_t now_ns)
 			/* What the kernel promoted up to here, it did with settings that were not ours. */
 			(void)promoter_look(&daemon->promoter, &daemon->root, clock_now_ns(&clock_monotonic));
 			(void)look_at_source(daemon);
-			log_info("source %s: running on %zu CPUs%s%s%s%s", (*ops)->name, daemon->source.n_rings,
-				 daemon->source.detail[0] ? ", " : "", daemon->source.detail,
-				 daemon->source.why[0] ? "; " : "", daemon->source.why);
+			message(MESSAGE_SOURCE_WORKS, (const struct log_field[]){ { "PGHOT_SOURCE", (*ops)->name } }, 1,
+				"source %s: running on %zu CPUs%s%s%s%s", (*ops)->name, daemon->source.n_rings,
+				daemon->source.detail[0] ? ", " : "", daemon->source.detail,
+				daemon->source.why[0] ? "; " : "", daemon->source.why);
 			return 0;
 		}
 		result = telling(result, r);
@@ -322,9 +326,13 @@ void daemon_check_source(struct daemon *daemon, uint64_t now_ns)
 	r = look_at_source(daemon);
 	if (daemon->source_state != before) {
 		if (daemon->source_state == SOURCE_RUNNING)
-			log_notice("source %s: well again", daemon->source.ops->name);
+			message(MESSAGE_SOURCE_WORKS,
+				(const struct log_field[]){ { "PGHOT_SOURCE", daemon->source.ops->name } }, 1,
+				"source %s: well again", daemon->source.ops->name);
 		else
-			log_warning("source %s: %s", daemon->source.ops->name, daemon->source_why);
+			message(MESSAGE_SOURCE_FAILS,
+				(const struct log_field[]){ { "PGHOT_SOURCE", daemon->source.ops->name } }, 1,
+				"source %s: %s", daemon->source.ops->name, daemon->source_why);
 	}
 	if (r < 0)
 		replace_source(daemon, now_ns, r);

@@ -328,7 +328,7 @@ class Check:
             return
         there = {os.path.relpath(os.path.join(folder, file), target)
                  for folder, _, files in os.walk(target) for file in files}
-        for pattern in (r"s?bin/pghotd$", r"bin/pghotctl$", r"etc/pghotd\.conf$", r"pghotd\.service$",
+        for pattern in (r"s?bin/pghotd$", r"bin/pghotctl$", r"etc/pghotd\.conf$", r"pghotd\.service$", r"lib/systemd/catalog/pghotd\.catalog$",
                         r"man8/pghotd\.8", r"man1/pghotctl\.1", r"man5/pghotd\.conf\.5", r"man5/pghot-scenario\.5",
                         r"share/pghotd/scenarios/chase\.conf$", r"share/pghotd/prometheus/pghotd\.rules\.yml$",
                         r"share/pghotd/grafana/pghotd\.json$"):

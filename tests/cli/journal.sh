@@ -1,0 +1,127 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# What the daemon leaves in a journal, and what is made of it: a journald of its own, in a mount namespace.
+#     journal.sh PGHOTCTL PGHOTD MACHINE CATALOG
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+journald=/lib/systemd/systemd-journald
+if [ -z "${PGHOT_JOURNAL_INSIDE:-}" ]; then
+	why=
+	if [ "$(id -u)" -ne 0 ]; then
+		why="needs root for a journald of its own"
+	elif [ ! -x $journald ] || ! command -v journalctl >/dev/null; then
+		why="there is no journald here (package systemd)"
+	elif ! unshare --mount true 2>/dev/null; then
+		why="no mount namespace can be had here"
+	fi
+	if [ -n "$why" ]; then
+		echo "skip journal ($why)"
+		echo "0 passed, 0 failed, 1 skipped"
+		exit 77
+	fi
+	exec env PGHOT_JOURNAL_INSIDE=1 unshare --mount sh "$0" "$@"
+fi
+mount -t tmpfs none /run || exit 1
+. "$(dirname "$0")/lib.sh"
+
+pghotctl=$(realpath "$1")
+pghotd=$(realpath "$2")
+machine=$3
+catalog=$4
+root=$tmp/machine
+conf=$tmp/pghotd.conf
+mkdir "$tmp/run"
+build_machine "$machine" "$root"
+mkdir -p "$root/proc/sys/kernel" "$root/sys/devices/system/cpu"
+echo 2 >"$root/proc/sys/kernel/numa_balancing"
+echo 0 >"$root/proc/sys/kernel/numa_balancing_promote_rate_limit_MBps"
+echo 0 >"$root/sys/devices/system/cpu/online"
+printf 'pgpromote_success 0\nnuma_pages_migrated 0\n' >"$root/proc/vmstat"
+: >"$conf"
+
+mkdir -p /run/log/journal/"$(cat /etc/machine-id 2>/dev/null)" /run/systemd
+$journald >"$tmp/journald" 2>&1 &
+others=$!
+tries=0
+until [ -S /run/systemd/journal/socket ] || [ $tries -eq 100 ]; do
+	tries=$((tries + 1))
+	sleep 0.1
+done
+if [ ! -S /run/systemd/journal/socket ]; then
+	sed 's/^/  /' "$tmp/journald"
+	skip "journal" "journald does not start here"
+	finish
+fi
+if ! "$pghotd" --list-sources --root "$root" -c "$conf" >"$tmp/out" 2>&1; then
+	skip "journal" "no source can run here: $(tr '\n' ' ' <"$tmp/out")"
+	finish
+fi
+
+# As systemd starts it: it is told that its stderr is the journal.
+: >"$tmp/log"
+stream=$(stat -c %d:%i "$tmp/log")
+JOURNAL_STREAM=$stream "$pghotd" --root "$root" --run-dir "$tmp/run" -c "$conf" 2>>"$tmp/log" &
+daemon=$!
+tries=0
+until "$pghotctl" status >/dev/null 2>&1 || [ $? -ne 3 ] || [ $tries -eq 300 ]; do
+	tries=$((tries + 1))
+	sleep 0.1
+done
+expect 0 "tune" "$pghotctl" tune promote.rate_mib_per_sec=256
+expect 1 "a refused tune" "$pghotctl" tune promote.burst_ms=0
+echo 'promote = { rate_mib_per_sec = 512; };' >"$conf"
+expect 0 "reload" "$pghotctl" reload
+echo 'mdoe = "observe";' >"$conf"
+expect 1 "a refused reload" "$pghotctl" reload
+kill "$daemon"
+wait "$daemon"
+daemon=
+
+# What is logged is there a moment later.
+tries=0
+until journalctl -o export 2>/dev/null | grep -q 'MESSAGE=stopping' || [ $tries -eq 100 ]; do
+	tries=$((tries + 1))
+	sleep 0.1
+done
+expect 0 "events" "$pghotctl" events
+narrow "events"
+has out "^20..-..-.. ..:..:.. start  *running in mode" "the start is an event"
+has out "change  *uid 0 (pid [0-9]*, pghotctl) changed" "a change is one"
+has out "refused  *uid 0 .* may not set" "so is one that was refused"
+has out "reload  *configuration read again" "and a reload"
+has out "stop  *stopping: asked to" "and the stop"
+expect 0 "events --json" "$pghotctl" events --json
+cp "$tmp/out" "$tmp/events"
+expect 0 "the record of a change has who, what, from and to" python3 -c 'import json, sys
+events = [json.loads(line) for line in open(sys.argv[1])]
+changes = [(e["PGHOT_PEER_UID"], e["PGHOT_OPTION"], e["PGHOT_FROM"], e["PGHOT_TO"]) for e in events if e["event"] == "change"]
+assert changes == [("0", "promote.rate_mib_per_sec", "1024", "256"), ("0", "promote.rate_mib_per_sec", "256", "512")], changes
+assert all(int(e["PGHOT_PEER_PID"]) > 0 for e in events if e["event"] == "change")' "$tmp/events"
+expect 0 "events --lines" "$pghotctl" events --lines 1
+has out "stop " "the last one is the last"
+if [ "$(grep -c '^20' "$tmp/out")" -eq 1 ]; then ok "one is one"; else not_ok "one is one"; fi
+expect 0 "journalctl PGHOT_OPTION=" journalctl -o cat PGHOT_OPTION=promote.burst_ms
+has out "may not set promote.burst_ms to 0" "fields are searched by"
+
+# What somebody else says in its name is no event.
+printf 'MESSAGE=forged\nSYSLOG_IDENTIFIER=pghotd\nMESSAGE_ID=119692d4de584b4b951e9918681057b1\n' |
+	setpriv --reuid=65534 --regid=65534 --clear-groups logger --journald
+tries=0
+until journalctl -o cat 2>/dev/null | grep -q '^forged$' || [ $tries -eq 100 ]; do
+	tries=$((tries + 1))
+	sleep 0.1
+done
+expect 0 "journalctl has the forged line" journalctl -o cat SYSLOG_IDENTIFIER=pghotd
+has out "^forged$" "it is in the journal"
+expect 0 "events" "$pghotctl" events
+if grep -q forged "$tmp/out"; then not_ok "events leaves out what another wrote"; else ok "events leaves out what another wrote"; fi
+
+# journalctl -x.
+mkdir -p "$tmp/catalog/usr/lib/systemd/catalog" "$tmp/catalog/var/lib/systemd/catalog"
+cp "$catalog" "$tmp/catalog/usr/lib/systemd/catalog/"
+expect 0 "the catalogue is taken in" journalctl --update-catalog --root "$tmp/catalog"
+if grep -qi "fail\|ignor\|invalid" "$tmp/err"; then not_ok "without complaint"; else ok "without complaint"; fi
+expect 0 "every message is in it" python3 -c 'import re, sys
+ids = re.findall(r"^MESSAGE\(\w+, \"\w+\", \"(\w{32})\"", open(sys.argv[1]).read(), re.M)
+made = re.findall(r"^-- (\w{32})$", open(sys.argv[2]).read(), re.M)
+assert len(ids) > 10 and ids == made, (ids, made)' "$(dirname "$0")/../../include/messages.def" "$catalog"
+finish
