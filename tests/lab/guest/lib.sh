@@ -255,14 +255,14 @@ start_pghotd()
 {
 	pghotd -c "$PGHOTD_CONF" --foreground "$@" >> "$OUT/pghotd.log" 2>&1 &
 	PGHOTD_PID=$!
-	wait_for 15 answers_or_gone
+	wait_for 60 answers_or_gone
 	if gone "$PGHOTD_PID"; then
 		wait "$PGHOTD_PID"
 		not_ok "pghotd starts" "status $?: $(tail -n 1 "$OUT/pghotd.log")"
 		return 1
 	fi
 	if ! status_answers; then
-		not_ok "pghotctl answers" "nothing within 15 s: $(tail -n 1 "$OUT/status.err")"
+		not_ok "pghotctl answers" "nothing within 60 s: $(tail -n 1 "$OUT/status.err")"
 		return 1
 	fi
 }
