@@ -5,6 +5,7 @@
 # needs: hotset
 # shellcheck shell=dash
 
+check "the CPU has no cmpxchg16b, which the emulator gets wrong" -z "$(grep -w cx16 /proc/cpuinfo)"
 tiers=/sys/devices/virtual/memory_tiering
 check "node 0 is a tier by itself" -n "$(grep -lx 0 $tiers/memory_tier*/nodelist)"
 check "node 1 is a tier by itself" -n "$(grep -lx 1 $tiers/memory_tier*/nodelist)"
