@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Writes tests/report/simulation.md with a picture of each scenario under each policy: report.py PGHOTD [SCENARIO...]
 
-Scenarios that aren't named keep their pictures and their rows, as they were made before.
+Scenarios that aren't named keep their pictures and their rows, as they were made before. README.md shows the one picture
+that has both policies, of chase.
 """
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -19,6 +21,7 @@ import bars  # noqa: E402
 SECONDS = 900
 BAD_CONFIG = 78
 POLICIES = ("region", "page")
+COMPARED = "chase"
 HEAD = """# Simulation
 
 The daemon's own code on models of machines and programs, see pghot-scenario(5). Made by
@@ -42,6 +45,22 @@ holds them.
 def paths(scenario, policy):
     name = f"{scenario}-{policy}"
     return os.path.join(REPORT, "simulation", name + ".svg"), os.path.join(REPORT, "simulation", name + ".row")
+
+
+def compare(scenario):
+    """One picture of all policies, one below the other."""
+    pictures = []
+    for policy in POLICIES:
+        with open(paths(scenario, policy)[0], encoding="utf-8") as file:
+            pictures.append(file.read())
+    size = re.match(r"<svg [^>]*width='(\d+)' height='(\d+)'", pictures[0])
+    width, height = int(size[1]), int(size[2])
+    with open(os.path.join(REPORT, "simulation", f"{scenario}.svg"), "w", encoding="utf-8") as file:
+        file.write(f"<svg xmlns='http://www.w3.org/2000/svg' width='{width}' height='{height * len(pictures)}' "
+                   f"viewBox='0 0 {width} {height * len(pictures)}'>\n")
+        for i, picture in enumerate(pictures):
+            file.write(picture.replace("<svg ", f"<svg y='{i * height}' ", 1))
+        file.write("</svg>\n")
 
 
 def row(r):
@@ -75,6 +94,7 @@ def main():
     for scenario in sys.argv[2:] or bars.BARS:
         for policy in POLICIES:
             make(sys.argv[1], scenario, policy)
+    compare(COMPARED)
     made = [(scenario, policy) for scenario in bars.BARS for policy in POLICIES
             if os.path.exists(paths(scenario, policy)[1])]
     with open(os.path.join(REPORT, "simulation.md"), "w", encoding="utf-8") as report:
