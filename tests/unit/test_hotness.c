@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
 
+#include "evidence.h"
 #include "harness.h"
+#include "hotness_regions.h"
 #include "hotness_rig.h"
 
 static struct rig_scan scan;
@@ -374,8 +376,56 @@ static void bad_places(void)
 	rig_free(rig);
 }
 
+/* pages_seen, far_samples, far_novel */
+static bool told(const struct rig *rig, uint64_t pages, uint64_t samples, uint64_t novel)
+{
+	struct hotness_usage usage = rig_usage(rig);
+
+	return usage.pages_seen == pages && usage.far_samples == samples && usage.far_novel == novel;
+}
+
+/* What the pace of sampling and the share of known accesses are made of: it must end where all is decided. */
+static void what_is_decided_tells_nothing_new(void)
+{
+	struct rig *rig = rig_new(NULL, false);
+	struct hotness_view view;
+	uint32_t owner;
+
+	hotness_set_by_region(rig->hotness, true);
+	rig_access(rig, 100, RIG_ADDR, rig_phys(1, 0));
+	CU_ASSERT(told(rig, 1, 1, 1));
+	rig_access(rig, 100, RIG_ADDR, rig_phys(1, 0));
+	CU_ASSERT(told(rig, 1, 2, 1));
+	rig_access(rig, 100, RIG_ADDR + PAGE_SIZE_BYTES, rig_phys(1, 1));
+	CU_ASSERT(told(rig, 2, 3, 1));
+	/* Near memory is where it should be. */
+	rig_access(rig, 100, RIG_ADDR + 2 * PAGE_SIZE_BYTES, rig_phys(0, 2));
+	rig_access(rig, 100, RIG_ADDR + 16 * REGION_BYTES, rig_phys(0, 600));
+	CU_ASSERT(told(rig, 2, 3, 1));
+	owner = rig_owner(rig, 100);
+	rcu_enter();
+	CU_ASSERT(hotness_find_view(rig->hotness, 100, owner, RIG_ADDR, rig->now_ns, &view));
+	CU_ASSERT(hotness_decide(rig->hotness, view.slot, view.decision,
+				 REGION_DECISION(REGION_DECISION_PAGES, 0, REGION_PAGES / REGION_BLOCK_PAGES - 1, 0)));
+	rcu_leave();
+	/* Page by page each sighting is one more to move. */
+	rig_access(rig, 100, RIG_ADDR + 3 * PAGE_SIZE_BYTES, rig_phys(1, 3));
+	CU_ASSERT(told(rig, 3, 4, 1));
+	rcu_enter();
+	CU_ASSERT(hotness_find_view(rig->hotness, 100, owner, RIG_ADDR, rig->now_ns, &view));
+	CU_ASSERT(hotness_decide(rig->hotness, view.slot, view.decision,
+				 REGION_DECISION(REGION_DECISION_WHOLE, 0, REGION_PAGES / REGION_BLOCK_PAGES - 1, 0)));
+	rcu_leave();
+	rig_access(rig, 100, RIG_ADDR + 4 * PAGE_SIZE_BYTES, rig_phys(1, 4));
+	CU_ASSERT(told(rig, 3, 5, 1));
+	/* Other memory is new again. */
+	rig_access(rig, 100, RIG_ADDR + REGION_BYTES, rig_phys(1, 512));
+	CU_ASSERT(told(rig, 4, 6, 2));
+	rig_free(rig);
+}
+
 TEST_MAIN(hotness, TEST(refuses_absurd_options), TEST(every_size_works), TEST(shards_are_even),
 	  TEST(first_sighting_is_no_evidence), TEST(seen_outlives_the_record), TEST(no_target_no_record),
 	  TEST(a_region_counts_by_epoch), TEST(huge_pages_are_one_entry), TEST(giant_pages_are_tracked_by_parts),
 	  TEST(a_shared_page_has_one_region), TEST(one_page_at_three_addresses), TEST(an_address_is_mapped_anew),
-	  TEST(a_pid_is_reused), TEST(bad_places))
+	  TEST(a_pid_is_reused), TEST(bad_places), TEST(what_is_decided_tells_nothing_new))
