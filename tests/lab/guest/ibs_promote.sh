@@ -53,15 +53,19 @@ with_pghotd()
 	usleep 300000
 }
 
-# kept WITH WITHOUT: speed of both readers together in turns of the one kind against the turns of the other that follow,
-# in hundredths, sorted. A speed is the reads for what the emulator worked for their CPU, and that is counted in gaps
+# kept WITH WITHOUT: speed of both readers together in turns of the one kind against the mean of the turns of the other
+# before and after, in hundredths, sorted. A speed is the reads for what the emulator worked for their CPU, and that is counted in gaps
 # between misses as long as they are just then: a second of the host may be worth half of the next, and emulation twice as
 # slow when something else has its caches. Time that goes to samples has no miss of a reader in it, so it counts in full.
 kept()
 {
-	awk -v with="$1" -v without="$2" '$1 == with { speed = ($2 + $4) / $6 * $7 }
-		$1 == without && speed { printf "%d\n", speed / (($2 + $4) / $6 * $7) * 100; speed = 0 }' \
-		"$OUT/turns.txt" | sort -n
+	awk -v with="$1" -v without="$2" '$1 == with { between = ($2 + $4) / $6 * $7 }
+		$1 == without {
+			speed = ($2 + $4) / $6 * $7
+			if (between && before)
+				printf "%d\n", between / ((before + speed) / 2) * 100
+			before = speed; between = 0
+		}' "$OUT/turns.txt" | sort -n
 }
 
 # Both readers do the same, the one with all its memory near, the other one's are where pghotd has put them.
@@ -69,6 +73,8 @@ compare_speeds()
 {
 	run_reader near
 	sleep 1
+	without_pghotd
+	turn without near tiered
 	turn_nr=0
 	while [ "$turn_nr" -lt 15 ]; do
 		with_pghotd

@@ -61,7 +61,7 @@
 #define MISS_GAP_ONE   1024ULL /* miss_gap counts in parts of a cycle */
 
 /* Longer between two accesses: the host's CPU was somebody else's, or the guest idle. */
-#define BUSY_GAP_MAX 20000ULL
+#define BUSY_GAP_MAX 8000ULL
 
 /* Samples come at the period on average, but not in step with a loop of the program. */
 #define JITTER_MASK 127ULL
