@@ -34,7 +34,9 @@ static int by_rate(const void *a, const void *b)
 {
 	const struct dataplane_region *x = a, *y = b;
 
-	return x->rate_per_sec > y->rate_per_sec ? -1 : x->rate_per_sec < y->rate_per_sec;
+	if (x->rate_per_sec > y->rate_per_sec || x->rate_per_sec < y->rate_per_sec)
+		return x->rate_per_sec > y->rate_per_sec ? -1 : 1;
+	return by_place(a, b);
 }
 
 static int rows_by_rate(const void *a, const void *b)

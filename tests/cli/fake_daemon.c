@@ -53,6 +53,7 @@ static struct topology *make_topology(void)
 
 static char *status_json(void *ctx)
 {
+	static uint64_t asked; /* each time it is more */
 	const struct report_source source = {
 		.name = "hint_faults", .state = "running", .why = "", .cpus = 4, .samples = 1000
 	};
@@ -64,8 +65,12 @@ static char *status_json(void *ctx)
 	static const struct report_migrator migrators[] = {
 		{ .nid = 1, .limit = "", .batch_pages = 512, .call_ns = 12000, .page_ns = 700, .longest_ns = 1500000 },
 	};
-	static const struct report_owner owners[] = {
-		{ .pid = 812, .name = "redis-server", .regions = 1000, .bytes = 1 << 20, .hot_bytes = 3ULL << 30 },
+	const struct report_owner owners[] = {
+		{ .pid = 812,
+		  .name = "redis-server",
+		  .regions = 1000,
+		  .bytes = 1 << 20,
+		  .hot_bytes = (3ULL << 30) + ((asked++ & 1) << 40) },
 		{ .pid = 1, .name = "a \"b\" \\c", .regions = 1, .bytes = 64, .evicted = 2 },
 	};
 	struct report report = {

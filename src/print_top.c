@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "print.h"
+#include "print_top.h"
+#include "stats.h"
+
+#define LINE_MAX_BYTES 512
+
+const char *const top_by_name[TOP_BY_MAX] = {
+	[TOP_BY_PROCESS] = "process",
+	[TOP_BY_CGROUP] = "cgroup",
+	[TOP_BY_REGION] = "region",
+};
+
+static uint64_t number(const json_t *object, const char *key)
+{
+	json_int_t n = json_integer_value(json_object_get(object, key));
+
+	return n > 0 ? (uint64_t)n : 0;
+}
+
+static double real(const json_t *object, const char *key)
+{
+	return json_number_value(json_object_get(object, key));
+}
+
+static const char *text(const json_t *object, const char *key)
+{
+	const char *value = json_string_value(json_object_get(object, key));
+
+	return value ? value : "";
+}
+
+/* The same process in an earlier document; NULL: it wasn't known, or too small to be among those that are told. */
+static const json_t *find_before(const json_t *before, const json_t *process)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach (json_object_get(before, "processes"), i, one)
+		if (number(one, "pid") == number(process, "pid"))
+			return one;
+	return NULL;
+}
+
+static json_t *process_row(const json_t *before, const json_t *process, double seconds)
+{
+	const json_t *was = find_before(before, process);
+	uint64_t hot = number(process, "hot_bytes"), then = was ? number(was, "hot_bytes") : hot;
+
+	return json_pack("{s:I, s:s, s:I, s:I, s:I, s:f}", "pid", (json_int_t)number(process, "pid"), "name",
+			 text(process, "name"), "regions", (json_int_t)number(process, "regions"), "bytes",
+			 (json_int_t)number(process, "bytes"), "hot_bytes", (json_int_t)hot, "hot_bytes_per_sec",
+			 hot > then ? (double)(hot - then) / seconds : 0.0);
+}
+
+/* Add @row to that of its control group. */
+static void add_to_group(json_t *groups, const char *name, const json_t *row)
+{
+	static const char *const sums[] = { "regions", "bytes", "hot_bytes" };
+	json_t *group = NULL, *one;
+	size_t i;
+
+	json_array_foreach (groups, i, one)
+		if (strcmp(text(one, "cgroup"), name) == 0)
+			group = one;
+	if (!group) {
+		group = json_pack("{s:s}", "cgroup", name);
+		json_array_append_new(groups, group);
+	}
+	json_object_set_new(group, "processes", json_integer((json_int_t)number(group, "processes") + 1));
+	for (i = 0; i < sizeof(sums) / sizeof(sums[0]); i++)
+		json_object_set_new(group, sums[i],
+				    json_integer((json_int_t)(number(group, sums[i]) + number(row, sums[i]))));
+	json_object_set_new(group, "hot_bytes_per_sec",
+			    json_real(real(group, "hot_bytes_per_sec") + real(row, "hot_bytes_per_sec")));
+}
+
+static int faster(const void *a, const void *b)
+{
+	const json_t *x = *(json_t *const *)a, *y = *(json_t *const *)b;
+	double rate = real(y, "hot_bytes_per_sec") - real(x, "hot_bytes_per_sec");
+	uint64_t p = number(x, "hot_bytes"), q = number(y, "hot_bytes");
+
+	if (rate > 0 || rate < 0)
+		return rate > 0 ? 1 : -1;
+	return p != q ? (p < q ? 1 : -1) : 0;
+}
+
+/* Takes over @rows. */
+static json_t *in_order(json_t *rows)
+{
+	size_t n = json_array_size(rows);
+	json_t **list = calloc(n + 1, sizeof(*list)), *sorted = list ? json_array() : NULL;
+
+	for (size_t i = 0; sorted && i < n; i++)
+		list[i] = json_array_get(rows, i);
+	if (sorted)
+		qsort(list, n, sizeof(*list), faster);
+	for (size_t i = 0; sorted && i < n; i++)
+		json_array_append(sorted, list[i]);
+	free(list);
+	json_decref(rows);
+	return sorted;
+}
+
+json_t *top_rows(const json_t *before, const json_t *after, double seconds, enum top_by by,
+		 const char *(*cgroup)(void *ctx, unsigned long long pid), void *ctx)
+{
+	const json_t *processes = json_object_get(after, "processes"), *process;
+	json_t *rows = json_array();
+	size_t i;
+
+	if (!json_is_array(processes)) {
+		json_decref(rows);
+		return NULL;
+	}
+	json_array_foreach (processes, i, process) {
+		json_t *row = process_row(before, process, seconds);
+
+		if (by == TOP_BY_CGROUP) {
+			add_to_group(rows, cgroup(ctx, number(process, "pid")), row);
+			json_decref(row);
+		} else {
+			json_array_append_new(rows, row);
+		}
+	}
+	return in_order(rows);
+}
+
+struct screen {
+	FILE *out;
+	bool colour;
+	unsigned int width, rows_left;
+};
+
+__attribute__((format(printf, 3, 4))) static void line(struct screen *s, enum print_colour colour, const char *fmt, ...)
+{
+	char buf[LINE_MAX_BYTES];
+	va_list ap;
+
+	if (s->rows_left == 0)
+		return;
+	s->rows_left--;
+	va_start(ap, fmt);
+	vsnprintf(buf, sizeof(buf), fmt, ap);
+	va_end(ap);
+	print_plain(buf);
+	if (s->width < sizeof(buf))
+		buf[s->width] = '\0';
+	print_coloured(s->out, s->colour, colour, buf);
+	fputc('\n', s->out);
+}
+
+static double per_second(const json_t *before, const json_t *after, enum stat_id id, double seconds)
+{
+	const char *name = stat_info[id].name;
+	uint64_t was = number(json_object_get(before, "counters"), name);
+	uint64_t is = number(json_object_get(after, "counters"), name);
+
+	return is > was ? (double)(is - was) / seconds : 0;
+}
+
+static void put_head(struct screen *s, const json_t *before, const json_t *status, double seconds)
+{
+	bool observing = strcmp(text(status, "mode"), "observe") == 0;
+	double bytes = per_second(before, status, observing ? STAT_WOULD_PROMOTE_BYTES : STAT_PROMOTED_BYTES, seconds);
+	char rate[PRINT_SHORT_MAX], samples[PRINT_SHORT_MAX];
+
+	line(s, PRINT_BOLD, "pghotd: %s; %s %s/s, %s samples/s", text(status, "state"),
+	     observing ? "would promote" : "promotes", print_bytes(rate, (uint64_t)bytes),
+	     print_count(samples, (uint64_t)per_second(before, status, STAT_TOTAL, seconds)));
+	line(s, PRINT_NORMAL, "limited by: %s", *text(status, "limiting") ? text(status, "limiting") : "nothing");
+}
+
+static void put_processes(struct screen *s, const json_t *rows, bool groups)
+{
+	char tables[PRINT_SHORT_MAX], regions[PRINT_SHORT_MAX], hot[PRINT_SHORT_MAX], rate[PRINT_SHORT_MAX];
+	const json_t *row;
+	size_t i;
+
+	line(s, PRINT_BOLD, "%8s %9s %9s %10s %9s  %s", groups ? "PROCS" : "PID", "HOT/s", "HOT", "REGIONS", "TABLES",
+	     groups ? "CGROUP" : "PROCESS");
+	json_array_foreach (rows, i, row)
+		line(s, PRINT_NORMAL, "%8llu %9s %9s %10s %9s  %s",
+		     (unsigned long long)number(row, groups ? "processes" : "pid"),
+		     print_bytes(rate, (uint64_t)real(row, "hot_bytes_per_sec")),
+		     print_bytes(hot, number(row, "hot_bytes")), print_count(regions, number(row, "regions")),
+		     print_bytes(tables, number(row, "bytes")), text(row, groups ? "cgroup" : "name"));
+}
+
+static void put_regions(struct screen *s, const json_t *rows)
+{
+	const json_t *row;
+	size_t i;
+
+	line(s, PRINT_BOLD, "%8s %10s %6s %5s  %-8s %-16s %s", "PID", "SAMPLES/s", "PAGES", "TIER", "DECIDED",
+	     "ADDRESS", "PROCESS");
+	json_array_foreach (rows, i, row) {
+		const char *address = text(row, "address"), *decided = text(row, "decided");
+
+		line(s, PRINT_NORMAL, "%8llu %10.3g %6llu %5s  %-8s %-16s %s", (unsigned long long)number(row, "pid"),
+		     real(row, "rate_per_sec"), (unsigned long long)number(row, "pages"),
+		     json_is_true(json_object_get(row, "far")) ? "slow" : "fast",
+		     json_is_true(json_object_get(row, "done")) ? "done"
+		     : *decided                                 ? decided
+								: "-",
+		     *address ? address : "not yours", text(row, "name"));
+	}
+}
+
+void print_top(FILE *out, const json_t *before, const json_t *status, double seconds, const json_t *rows,
+	       enum top_by by, unsigned int width, unsigned int height, bool colour)
+{
+	struct screen s = { .out = out, .colour = colour, .width = width, .rows_left = height };
+
+	put_head(&s, before, status, seconds);
+	if (by == TOP_BY_REGION)
+		put_regions(&s, rows);
+	else
+		put_processes(&s, rows, by == TOP_BY_CGROUP);
+}
