@@ -51,7 +51,11 @@ static void copy_region(const struct hotness_view *view, uint32_t pid, struct da
 		.seconds = e->seconds,
 		.pages = view->pages,
 	};
-	if (e->watched_ns > NSEC_PER_SEC)
+	/* A source that tells of a page once a round has no later samples: what it told, in the time it took. */
+	if (e->by_faults)
+		ret->rate_per_sec =
+			(double)e->samples * (double)NSEC_PER_SEC / (double)(e->span_ns + view->idle_ns + NSEC_PER_SEC);
+	else if (e->watched_ns > NSEC_PER_SEC)
 		ret->rate_per_sec = (double)e->later * (double)NSEC_PER_SEC / (double)e->watched_ns;
 	else
 		ret->rate_per_sec = e->later;
