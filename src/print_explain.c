@@ -73,6 +73,8 @@ static const struct {
 	{ "locked", "its program locked this memory with mlock()", "kinds = { locked = true; }, or a rule with it" },
 	{ "shared", "several processes may map this memory", "kinds = { shared = true; }, or a rule with it" },
 	{ "file", "these are pages of a mapped file", "kinds = { file = true; }, or a rule with it" },
+	{ "fast_max", "the programs of its rule have their share of the fast tier",
+	  "raise fast_max_percent in that rule" },
 	{ "not_looked_at", "it was not looked at yet, or nothing is mapped there any more", "a second or two" },
 };
 
