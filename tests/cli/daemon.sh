@@ -185,6 +185,42 @@ stop_daemon
 echo 0 >"$root/proc/sys/kernel/numa_balancing"
 echo 'hint_faults = { manage_sysctls = true; };' >"$conf"
 
+# Addresses are for root and for who may trace the process: member of the group is not enough.
+if ! getent group adm >/dev/null || ! setpriv --reuid=65534 --regid=65534 --clear-groups test -x "$pghotctl"; then
+	skip "a member of the group" "there is no group adm, or another user can't get to $pghotctl"
+else
+	member() {
+		setpriv --reuid=65534 --regid=65534 --groups "$(getent group adm | cut -d: -f3)" "$pghotctl" "$@" \
+			>"$tmp/out" 2>"$tmp/err"
+		status=$?
+	}
+	echo 'control = { group = "adm"; }; hint_faults = { manage_sysctls = true; };' >"$conf"
+	mkdir -p "$root/proc/812"
+	printf 'Name:\tx\nUid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\n' >"$root/proc/812/status"
+	start_daemon "$@" || exit 1
+	member status
+	same "a member of the group may look" $status 0
+	member heat
+	same "at the map, too" $status 0
+	member heat --pid 812
+	same "but not at addresses of another's process" $status 1
+	has err "addresses of pid 812 are for root and for who may trace it, which uid 65534 may not" "and is told so"
+	member explain 812:7f0000000000
+	same "by explain neither" $status 1
+	has err "addresses of pid 812 are for root" "and is told so"
+	chown 65534 "$root/proc/812"
+	printf 'Name:\tx\nUid:\t65534\t65534\t65534\t65534\nGid:\t65534\t65534\t65534\t65534\n' >"$root/proc/812/status"
+	member heat --pid 812
+	same "those of his own he may see" $status 0
+	expect 0 "and root all" "$pghotctl" heat --pid 1
+	expect 1 "nothing is known of a process without samples" "$pghotctl" explain 812
+	has err "nothing is known of pid 812" "which is said"
+	expect 1 "heat of a node that isn't there" "$pghotctl" heat --node 7
+	has err "this machine has no node 7" "which is said"
+	stop_daemon
+	echo 'hint_faults = { manage_sysctls = true; };' >"$conf"
+fi
+
 # Killed: the next start puts back what it found, and so does --restore.
 start_daemon || exit 1
 kill -KILL "$daemon"
