@@ -17,7 +17,7 @@ enum config_rule_type { RULE_KEY_UNKNOWN, RULE_KEY_TEXT, RULE_KEY_NUMBER, RULE_K
 enum config_rule_type config_rule_type(const char *name);
 
 /* Refuse a key that rules don't have. */
-int config_fail_rule_key(const struct config_where *where, const char *name);
+int config_fail_rule_key(const struct config_where *where);
 
 int config_put_rule_text(const struct config_where *where, struct rule *rule, const char *name, const char *value);
 int config_put_rule_number(const struct config_where *where, struct rule *rule, const char *name, int64_t value);

@@ -40,6 +40,9 @@ struct decider_input {
 	const struct nodeset *lower; /* slow nodes */
 	uint64_t room_bytes;         /* on the fast tier, for all migrators together */
 	struct stats_slot *stats;    /* the caller's own */
+	/* false: regions of that owner are another policy's. NULL: none is. Called in a read section. */
+	bool (*wants)(void *ctx, uint32_t owner_slot);
+	void *ctx;
 };
 
 /*

@@ -30,6 +30,9 @@ struct hotness_view {
 	struct region_evidence evidence;
 };
 
+/* Slot of the owner. Pure. */
+uint32_t hotness_view_owner(const struct hotness_view *view);
+
 /* Region @slot, or false: none is there. In an RCU read section; any thread. */
 bool hotness_view(const struct hotness *hotness, uint32_t slot, uint64_t now_ns, struct hotness_view *ret);
 

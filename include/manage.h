@@ -87,6 +87,10 @@ struct manage_fast *manage_get_fast(const struct manage *manage);
  */
 void manage_ask(struct manage *manage, struct owner *owner, uint64_t addr, uint64_t now_ns, struct manage_answer *ret);
 
+/* Index of the rule that holds for @owner; -1: none, or not known yet, and then a look is asked for. As manage_ask().
+ */
+int manage_rule(struct manage *manage, struct owner *owner);
+
 /*
  * What was found of the process as a whole: no kind of memory, and no look is asked for. Inside a read section; any
  * thread.

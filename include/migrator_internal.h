@@ -87,7 +87,8 @@ struct migrator_pass_state {
 	uint64_t start_ns;
 	uint64_t scanned_ns; /* when the last scan began */
 	bool observing;
-	bool by_region; /* policy region decides */
+	bool by_region;    /* policy region decides, for some at least */
+	bool rules_differ; /* by their policy */
 	bool survey;
 	size_t survey_left;
 	struct migrator_grant grant;
@@ -153,6 +154,9 @@ bool migrator_manage_again(struct migrator_pass_state *p, const struct hotness_c
 
 /* @c was left alone for @reason. */
 void migrator_manage_left(struct migrator_pass_state *p, const struct hotness_candidate *c, enum manage_reason reason);
+
+/* Does policy region decide about the pages of that owner? Inside a read section. */
+bool migrator_manage_by_region(const struct migrator_pass_state *p, uint32_t owner_slot);
 
 struct tokens *migrator_manage_tokens(const struct migrator_pass_state *p, int rule);
 

@@ -34,6 +34,7 @@ struct rule {
 	int32_t target_nid;         /* -1: the rule says nothing */
 	int64_t rate_mib_per_sec;   /* -1: the rule says nothing */
 	int64_t min_rss_mib;        /* 0: the rule says nothing */
+	int32_t policy;             /* enum config_policy; -1: the rule says nothing */
 	int32_t fast_max_percent;   /* of the fast tier, for all its programs together; -1: the rule says nothing */
 };
 
@@ -69,4 +70,5 @@ void rule_init(struct rule *rule);
 /* As in the file: ( { match = "..."; mode = "off"; } ). Length or -ENOSPC. */
 int rules_format(const struct rules *rules, char *buf, size_t size);
 
-extern const char *const rule_mode_name[4]; /* "" for RULE_UNSET */
+extern const char *const rule_mode_name[4];   /* "" for RULE_UNSET */
+extern const char *const rule_policy_name[2]; /* by enum config_policy */

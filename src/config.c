@@ -113,7 +113,7 @@ static int load_rule_key(const struct config_where *where, struct rule *rule, co
 	case RULE_KEY_UNKNOWN:
 		break;
 	}
-	return config_fail_rule_key(where, name);
+	return config_fail_rule_key(where);
 }
 
 static int load_rule(struct load *load, struct rule *rule, const config_setting_t *group, const char *list)

@@ -7,8 +7,9 @@
 #include "config_value.h"
 #include "rules.h"
 
-#define ALL_KEYS \
-	"match, mode, rate_mib_per_sec, target_nid, fast_max_percent, min_rss_mib, shared, hugetlb, locked or file"
+#define ALL_KEYS                                                                                                     \
+	"match, mode, policy, rate_mib_per_sec, target_nid, fast_max_percent, min_rss_mib, shared, hugetlb, locked " \
+	"or file"
 
 static const struct {
 	const char *name;
@@ -17,6 +18,7 @@ static const struct {
 } keys[] = {
 	{ "match", RULE_KEY_TEXT, 0, 0 },
 	{ "mode", RULE_KEY_TEXT, 0, 0 },
+	{ "policy", RULE_KEY_TEXT, 0, 0 },
 	{ "rate_mib_per_sec", RULE_KEY_NUMBER, 0, 1048576 }, /* as promote.rate_mib_per_sec */
 	{ "target_nid", RULE_KEY_NUMBER, 0, 1023 },
 	{ "fast_max_percent", RULE_KEY_NUMBER, 0, 100 },
@@ -45,11 +47,8 @@ enum config_rule_type config_rule_type(const char *name)
 	return i < N_KEYS ? keys[i].type : RULE_KEY_UNKNOWN;
 }
 
-int config_fail_rule_key(const struct config_where *where, const char *name)
+int config_fail_rule_key(const struct config_where *where)
 {
-	if (strcmp(name, "policy") == 0)
-		return config_fail(where, "a %s of its own for a rule is nothing that this version has; take it out",
-				   name);
 	return config_fail(where, "a rule has no such setting: it may be " ALL_KEYS);
 }
 
@@ -80,10 +79,23 @@ static int put_match(const struct config_where *where, struct rule *rule, const 
 	return 0;
 }
 
+static int put_policy(const struct config_where *where, struct rule *rule, const char *value)
+{
+	for (int32_t policy = 0; policy < 2; policy++) {
+		if (strcmp(value, rule_policy_name[policy]) == 0) {
+			rule->policy = policy;
+			return 0;
+		}
+	}
+	return config_fail(where, "\"%.40s\" is not known here: it may be \"page\" or \"region\"", value);
+}
+
 int config_put_rule_text(const struct config_where *where, struct rule *rule, const char *name, const char *value)
 {
 	if (strcmp(name, "match") == 0)
 		return put_match(where, rule, value);
+	if (strcmp(name, "policy") == 0)
+		return put_policy(where, rule, value);
 	for (uint8_t mode = RULE_PROMOTE; mode <= RULE_OFF; mode++) {
 		if (strcmp(value, rule_mode_name[mode]) == 0) {
 			rule->mode = mode;

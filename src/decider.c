@@ -268,6 +268,21 @@ static void fit(struct decider *d, const struct decider_input *input, const stru
 	stats_inc(input->stats, STAT_REGION_FITS);
 }
 
+/* The region is another policy's. What was decided about it before that no longer holds. */
+static bool is_others(struct decider *d, const struct decider_input *input, const struct hotness_view *view)
+{
+	bool others;
+
+	if (!input->wants)
+		return false;
+	rcu_enter();
+	others = !input->wants(input->ctx, hotness_view_owner(view));
+	if (others && view->decision)
+		(void)hotness_decide(d->hotness, view->slot, view->decision, 0);
+	rcu_leave();
+	return others;
+}
+
 static void judge_marked(struct decider *d, const struct decider_input *input,
 			 const struct policy_region_params *params, uint64_t now_ns)
 {
@@ -286,7 +301,7 @@ static void judge_marked(struct decider *d, const struct decider_input *input,
 			rcu_enter();
 			found = hotness_view(d->hotness, d->slots[i], now_ns, &view);
 			rcu_leave();
-			if (!found)
+			if (!found || is_others(d, input, &view))
 				continue;
 			all++;
 			newcomers += !policy_region_knows(d->policy, view.key);

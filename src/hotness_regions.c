@@ -10,6 +10,11 @@ void hotness_set_by_region(struct hotness *hotness, bool on)
 	atomic_store_explicit(&hotness->by_region, on, memory_order_relaxed);
 }
 
+uint32_t hotness_view_owner(const struct hotness_view *view)
+{
+	return region_owner_slot(view->key);
+}
+
 bool hotness_is_by_region(const struct hotness *hotness)
 {
 	return atomic_load_explicit(&hotness->by_region, memory_order_relaxed);

@@ -171,6 +171,27 @@ void manage_known(const struct owner *owner, struct manage_answer *ret)
 	(void)read_word(owner, ret, &kinds);
 }
 
+/* One that nothing could be found of is tried again, now and then. */
+static bool is_look_due(uint64_t word, uint64_t looked_ns, uint64_t now_ns)
+{
+	return looked_ns == 0 || now_ns - looked_ns >= (word ? MANAGE_FACTS_NS : MANAGE_RETRY_NS);
+}
+
+int manage_rule(struct manage *manage, struct owner *owner)
+{
+	struct manage_answer answer;
+	uint64_t word, looked_ns;
+	unsigned int kinds;
+
+	if (!manage)
+		return -1;
+	word = read_word(owner, &answer, &kinds);
+	looked_ns = atomic_load_explicit(&owner->looked_ns, memory_order_relaxed); /* as in manage_ask() */
+	if (word == 0 && is_look_due(word, looked_ns, clock_now_ns(manage->clock)))
+		ask_for_a_look(manage, owner);
+	return answer.rule;
+}
+
 void manage_ask(struct manage *manage, struct owner *owner, uint64_t addr, uint64_t now_ns, struct manage_answer *ret)
 {
 	uint64_t word, looked_ns;
@@ -183,7 +204,7 @@ void manage_ask(struct manage *manage, struct owner *owner, uint64_t addr, uint6
 	/* Relaxed, both: a late look costs one answer that is a little older. */
 	word = read_word(owner, ret, &kinds);
 	looked_ns = atomic_load_explicit(&owner->looked_ns, memory_order_relaxed);
-	if (looked_ns == 0 || now_ns - looked_ns >= (word ? MANAGE_FACTS_NS : MANAGE_RETRY_NS))
+	if (is_look_due(word, looked_ns, now_ns))
 		ask_for_a_look(manage, owner);
 	if (ret->verdict == MANAGE_WAIT || ret->verdict == MANAGE_LEAVE)
 		return;

@@ -21,11 +21,15 @@ void migrator_manage_start(struct migrator_pass_state *p)
 
 		p->fast_tier_bytes += node ? node->total_bytes : 0;
 	}
+	p->by_region = p->config->promote_policy == POLICY_REGION;
 	for (int i = 0; i < p->config->manage_rules.n; i++) {
+		int policy = p->config->manage_rules.rule[i].policy;
 		int64_t mib = p->config->manage_rules.rule[i].rate_mib_per_sec;
 		struct tokens *t = &m->rule_tokens[i];
 		uint64_t rate, burst;
 
+		p->rules_differ = p->rules_differ || (policy >= 0 && policy != p->config->promote_policy);
+		p->by_region = p->by_region || policy == POLICY_REGION;
 		if (mib < 0)
 			continue;
 		rate = ((uint64_t)mib << 20) / (share ? share : 1);
@@ -36,6 +40,21 @@ void migrator_manage_start(struct migrator_pass_state *p)
 		else if (t->rate_bytes_per_sec != rate || t->burst_bytes != burst)
 			tokens_set(t, rate, burst, p->start_ns);
 	}
+}
+
+bool migrator_manage_by_region(const struct migrator_pass_state *p, uint32_t owner_slot)
+{
+	int policy = p->config->promote_policy;
+	struct owner *owner;
+
+	if (p->rules_differ) {
+		owner = owners_at(p->m->params.owners, owner_slot);
+		int i = owner ? manage_rule(p->m->params.manage, owner) : -1;
+
+		if (i >= 0 && i < p->config->manage_rules.n && p->config->manage_rules.rule[i].policy >= 0)
+			policy = p->config->manage_rules.rule[i].policy;
+	}
+	return policy == POLICY_REGION;
 }
 
 /* The bucket of rule @i, or NULL: it has none. */

@@ -30,6 +30,11 @@ struct job {
 
 _Static_assert(REGION_PAGES <= MOVER_BATCH_MAX, "one query for a region");
 
+static bool is_by_region(void *ctx, uint32_t owner_slot)
+{
+	return migrator_manage_by_region(ctx, owner_slot);
+}
+
 void migrator_decide(struct migrator_pass_state *p)
 {
 	const struct config *config = p->config;
@@ -40,9 +45,10 @@ void migrator_decide(struct migrator_pass_state *p)
 		.observing = p->observing,
 		.lower = &p->topology->lower,
 		.stats = p->m->params.stats,
+		.wants = p->rules_differ ? is_by_region : NULL,
+		.ctx = p,
 	};
 
-	p->by_region = config->promote_policy == POLICY_REGION;
 	if (!p->by_region) {
 		decider_rest(p->m->decider);
 		return;
@@ -66,7 +72,8 @@ static bool find_job(struct migrator_pass_state *p, uint32_t slot, struct job *j
 	bool found;
 
 	rcu_enter();
-	found = hotness_region(p->m->params.hotness, slot, &job->region);
+	found = hotness_region(p->m->params.hotness, slot, &job->region) &&
+		migrator_manage_by_region(p, job->region.owner_slot);
 	rcu_leave();
 	decision = job->region.decision;
 	kind = decision & REGION_DECISION_KIND;

@@ -230,10 +230,12 @@ static enum hotness_verdict decide(void *ctx, const struct hotness_candidate *c)
 	bool room, tokens, counts;
 	struct migrator_target *t;
 	struct tokens *rule;
+	bool by_region;
 	int wanted, nid;
 
 	take_grant_back(p);
-	if (p->by_region && !c->by_faults && !moves_by_record(p, c, age))
+	by_region = p->by_region && !c->by_faults && migrator_manage_by_region(p, c->owner_slot);
+	if (by_region && !moves_by_record(p, c, age))
 		return HOTNESS_DROP;
 	switch (migrator_manage_ask(p, c, now_ns, &answer)) {
 	case MIGRATOR_LEAVES:
@@ -278,10 +280,9 @@ static enum hotness_verdict decide(void *ctx, const struct hotness_candidate *c)
 	}
 
 	counts = is_new_candidate(m, age, now_ns) && ((room && tokens) || p->survey);
-	switch (p->by_region && !c->by_faults
-			? POLICY_MOVE
-			: policy_page_decide(&t->policy, &t->now, (uint32_t)p->config->promote_freq_window_ms, age,
-					     counts ? pages : 0, now_ns)) {
+	switch (by_region ? POLICY_MOVE
+			  : policy_page_decide(&t->policy, &t->now, (uint32_t)p->config->promote_freq_window_ms, age,
+					       counts ? pages : 0, now_ns)) {
 	case POLICY_TOO_OLD:
 		stats_inc(m->params.stats, STAT_TOO_OLD);
 		return HOTNESS_DROP;

@@ -8,6 +8,7 @@
 #include "rules.h"
 
 const char *const rule_mode_name[4] = { "", "promote", "observe", "off" };
+const char *const rule_policy_name[2] = { "page", "region" }; /* as promote.policy */
 
 /*
  * Two places to come back to are enough: what follows a ** was tried from every place, so an earlier * need not be
@@ -135,7 +136,7 @@ static bool same(const struct rule *a, const struct rule *b)
 {
 	return strcmp(a->match, b->match) == 0 && a->mode == b->mode && a->kinds_set == b->kinds_set &&
 	       a->kinds == b->kinds && a->target_nid == b->target_nid && a->rate_mib_per_sec == b->rate_mib_per_sec &&
-	       a->min_rss_mib == b->min_rss_mib && a->fast_max_percent == b->fast_max_percent;
+	       a->min_rss_mib == b->min_rss_mib && a->fast_max_percent == b->fast_max_percent && a->policy == b->policy;
 }
 
 bool rules_same(const struct rules *a, const struct rules *b)
@@ -150,7 +151,7 @@ bool rules_same(const struct rules *a, const struct rules *b)
 
 void rule_init(struct rule *rule)
 {
-	*rule = (struct rule){ .target_nid = -1, .rate_mib_per_sec = -1, .fast_max_percent = -1 };
+	*rule = (struct rule){ .target_nid = -1, .rate_mib_per_sec = -1, .fast_max_percent = -1, .policy = -1 };
 }
 
 struct text {
@@ -182,6 +183,8 @@ int rules_format(const struct rules *rules, char *buf, size_t size)
 		put(&text, "%s { match = \"%s\";", i ? "," : "", r->match);
 		if (r->mode != RULE_UNSET)
 			put(&text, " mode = \"%s\";", rule_mode_name[r->mode]);
+		if (r->policy >= 0)
+			put(&text, " policy = \"%s\";", rule_policy_name[r->policy]);
 		if (r->rate_mib_per_sec >= 0)
 			put(&text, " rate_mib_per_sec = %lld;", (long long)r->rate_mib_per_sec);
 		if (r->target_nid >= 0)

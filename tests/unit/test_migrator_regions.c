@@ -11,6 +11,7 @@
 #include "manage_left.h"
 #include "migrator_rig.h"
 #include "mover.h"
+#include "rules.h"
 
 #define MIB   (1ULL << 20)
 #define PID   100U
@@ -416,9 +417,56 @@ static void regions_are_left_alone_too(void)
 	manage_free(manage);
 }
 
-TEST_MAIN(migrator_regions, TEST(regions_are_left_alone_too), TEST(dense_memory_moves_whole),
-	  TEST(a_burst_moves_nothing), TEST(scattered_memory_moves_by_pages), TEST(observing_counts_each_region_once),
-	  TEST(the_rate_is_kept), TEST(room_is_kept), TEST(stubborn_pages_are_not_asked_each_second),
-	  TEST(what_comes_back_moves_again), TEST(a_huge_page_moves_by_its_head),
-	  TEST(a_process_that_ends_costs_nothing), TEST(faults_move_by_the_page_rule), TEST(two_nodes_one_decision),
-	  TEST(the_policy_can_be_changed))
+/*
+ * A rule's own policy. By the page rule a page needs two samples within the window; by regions, what is known of the
+ * pages that were seen says enough about the rest.
+ */
+static void a_rule_has_its_policy(void)
+{
+	static const struct {
+		int config, rule;
+		bool whole;
+	} cases[] = {
+		{ POLICY_REGION, -1, true },           { POLICY_PAGE, -1, false },
+		{ POLICY_REGION, POLICY_PAGE, false }, { POLICY_PAGE, POLICY_REGION, true },
+		{ POLICY_PAGE, POLICY_PAGE, false },   { POLICY_REGION, POLICY_REGION, true },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct rig *rig = region_rig();
+		struct manage *manage = manage_new(rig->owners, &rig->machine.root, &rig->clock, rig->topology);
+		struct rule *rule = &rig->config.manage_rules.rule[0];
+		uint64_t near;
+
+		rig->config.manage_default = true;
+		rig->config.promote_policy = cases[i].config;
+		rule_init(rule);
+		strcpy(rule->match, "cgroup:/a.slice");
+		rule->policy = cases[i].rule;
+		rig->config.manage_rules.n = 1;
+		rig->params.manage = manage;
+		migrator_free(rig->migrator);
+		rig->migrator = migrator_new(&rig->params);
+		map(rig, 0, 16, 2, 0);
+		put_proc(rig, "default");
+		for (int k = 0; k < 12; k++) {
+			run(rig, 2, 160, 16, PAGES, 1);
+			manage_step(manage, &rig->config, NSEC_PER_SEC, NULL);
+		}
+		near = pages_on(rig, 0);
+		if (cases[i].whole)
+			CU_ASSERT_EQUAL(near, 16 * PAGES);
+		if (!cases[i].whole)
+			CU_ASSERT(near > 0 && near < 8 * PAGES);
+		CU_ASSERT_EQUAL(rig_stat(rig, STAT_REGIONS_WHOLE) > 0, cases[i].whole);
+		rig_free(rig);
+		manage_free(manage);
+	}
+}
+
+TEST_MAIN(migrator_regions, TEST(a_rule_has_its_policy), TEST(regions_are_left_alone_too),
+	  TEST(dense_memory_moves_whole), TEST(a_burst_moves_nothing), TEST(scattered_memory_moves_by_pages),
+	  TEST(observing_counts_each_region_once), TEST(the_rate_is_kept), TEST(room_is_kept),
+	  TEST(stubborn_pages_are_not_asked_each_second), TEST(what_comes_back_moves_again),
+	  TEST(a_huge_page_moves_by_its_head), TEST(a_process_that_ends_costs_nothing),
+	  TEST(faults_move_by_the_page_rule), TEST(two_nodes_one_decision), TEST(the_policy_can_be_changed))

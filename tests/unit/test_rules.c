@@ -183,10 +183,12 @@ static void rules_go_round(void)
 
 	CU_ASSERT(read_rules("manage = { rules = ( { match = \"cgroup:/a/**\"; mode = \"off\"; }, { match = "
 			     "\"user:12\"; locked = false; hugetlb = true; rate_mib_per_sec = 5; fast_max_percent = 0; "
-			     "} ); };",
+			     "policy = \"region\"; } ); };",
 			     &config));
 	CU_ASSERT_EQUAL(config.manage_rules.rule[0].fast_max_percent, -1);
 	CU_ASSERT_EQUAL(config.manage_rules.rule[1].fast_max_percent, 0);
+	CU_ASSERT_EQUAL(config.manage_rules.rule[0].policy, -1);
+	CU_ASSERT_EQUAL(config.manage_rules.rule[1].policy, POLICY_REGION);
 	CU_ASSERT(config_get_text(&config, option, text, sizeof(text)) > 0);
 	config_defaults(&back);
 	CU_ASSERT_FALSE(config_same(&config, &back, option));
@@ -207,6 +209,7 @@ static void rules_go_round(void)
 				       .target_nid = 1023,
 				       .rate_mib_per_sec = 1048576,
 				       .fast_max_percent = 100,
+				       .policy = POLICY_REGION,
 				       .min_rss_mib = 1073741824 };
 		memset(rule->match, 'x', sizeof(rule->match) - 1);
 		memcpy(rule->match, "unit:", 5);
@@ -234,7 +237,8 @@ static void what_is_wrong_is_refused(void)
 		{ "( { match = \"user:a\"; target_nid = 1024; } )", "out of range" },
 		{ "( { match = \"user:a\"; target_nid = 1.5; } )", "a whole number is wanted" },
 		{ "( { match = \"user:a\"; min_rss = 5; } )", "no such setting" },
-		{ "( { match = \"user:a\"; policy = \"page\"; } )", "take it out" },
+		{ "( { match = \"user:a\"; policy = \"pages\"; } )", "\"page\" or \"region\"" },
+		{ "( { match = \"user:a\"; policy = 1; } )", "a text in quotes is wanted" },
 		{ "( { match = \"user:a\"; fast_max_percent = 101; } )", "out of range" },
 		{ "( \"user:a\" )", "a rule is wanted" },
 		{ "[ \"user:a\" ]", "a list of rules is wanted" },
