@@ -403,7 +403,7 @@ class Check:
             counts.fail("lab: it lists no test")
         build = os.path.join(OUT, "gcc")
         programs = ["src/pghotd", "src/pghotctl", "tests/lab/hotset", "tests/lab/movecost",
-                    "tests/lab/outcomes"]
+                    "tests/lab/outcomes", "tests/lab/trouble"]
         for turn in range(3 if self.long else 1):
             for (machine, ibs), tests in machines.items():
                 machine = f"{machine}-{ibs}" if ibs else machine
