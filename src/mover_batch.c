@@ -3,6 +3,7 @@
 
 #define FADE       0.97 /* a call counts half after 23 further ones */
 #define CALLS_MIN  8
+#define PAGE_PART  4
 #define SPREAD_MIN 0.01 /* squared: sizes of calls differ by 10% of their mean at least, or no line can be drawn */
 
 void mover_batch_learn(struct mover_batch *batch, size_t pages, uint64_t call_ns)
@@ -35,9 +36,12 @@ void mover_batch_cost(const struct mover_batch *batch, double *ret_call_ns, doub
 		return;
 	}
 	slope = (batch->pages_ns / batch->weight - mean_pages * mean_ns) / spread;
-	/* Times scatter: neither may come out below 0. */
-	if (slope < 0)
-		slope = 0;
+	/*
+	 * Times scatter. A call can't cost less than nothing beside its pages; and pages that seem to cost next to
+	 * nothing would make calls of any size, so they cost a part of what they cost with their share of the call.
+	 */
+	if (slope < mean_ns / mean_pages / PAGE_PART)
+		slope = mean_ns / mean_pages / PAGE_PART;
 	if (slope > mean_ns / mean_pages)
 		slope = mean_ns / mean_pages;
 	*ret_page_ns = slope;

@@ -89,5 +89,18 @@ static void it_learns_anew(void)
 	CU_ASSERT(mover_batch_size(&batch, 20 * MS, 512) > 200);
 }
 
-TEST_MAIN(mover_batch, TEST(size_follows_both_costs), TEST(the_stall_is_kept), TEST(nothing_known_is_as_configured),
-	  TEST(it_learns_anew))
+/* When small calls happen to take longer than large ones, pages don't look free. */
+static void scatter_makes_no_large_calls(void)
+{
+	struct mover_batch batch = { 0 };
+
+	for (int i = 0; i < 64; i++)
+		mover_batch_learn(&batch, i % 8 ? 22 : 11, i % 8 ? 5 * MS : 9 * MS);
+	CU_ASSERT(mover_batch_size(&batch, 5 * MS, 512) <= 2 * 22 + 4);
+	for (int i = 0; i < 64; i++)
+		mover_batch_learn(&batch, i % 8 ? 22 : 11, 5 * MS);
+	CU_ASSERT(mover_batch_size(&batch, 5 * MS, 512) <= 2 * 22 + 4);
+}
+
+TEST_MAIN(mover_batch, TEST(scatter_makes_no_large_calls), TEST(size_follows_both_costs), TEST(the_stall_is_kept),
+	  TEST(nothing_known_is_as_configured), TEST(it_learns_anew))
