@@ -36,7 +36,11 @@ MACHINES = {
     "one-node": ((1024,), None, "no slow memory at all"),
     "no-hmat": ((1024, 512), None, "two nodes that the kernel takes for one tier"),
     "two-far": ((1024, 512, 512), (100, 300, 500), "a fast node and two slow ones, two tiers"),
+    "counted": ((1024, 512), (100, 300), "as two-tier, and its clock counts instructions"),
 }
+# The clock advances 8 ns with each instruction of a CPU, so that times are those of the guest's own work, whatever else
+# the host does. The CPUs take turns, each until a timer is due.
+COUNTED = {"counted": ["-icount", "shift=3,sleep=off"]}
 
 
 # ---- tests ---------------------------------------------------------------------
@@ -151,7 +155,7 @@ def qemu_command(folder, stamp, machine, options, files, ibs=None):
              "--library-path", paths, os.path.join(root, "usr/bin/qemu-system-x86_64"),
              "-L", os.path.join(root, "usr/share/qemu"),
              "-L", os.path.join(root, "usr/share/seabios")]
-    words += machine_arguments(machine, options.mem, options.smp)
+    words += machine_arguments(machine, options.mem, options.smp) + COUNTED.get(machine, [])
     model = (getattr(options, "cpu", None) or "max") + CPU_WITHOUT + (labibs.CPU_WITHOUT if ibs else "")
     words += ["-accel", options.accel, "-cpu", model, "-nodefaults", "-no-user-config",
               "-display", "none", "-monitor", "none", "-no-reboot",

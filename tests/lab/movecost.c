@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * movecost: what moving pages costs, and how long who reads them waits. A child reads its memory at random and notes
- * the gaps between two reads; the parent moves that memory from a slow node to a fast one, in batches of several sizes,
- * and then by the mover and by a bare move_pages() loop in turns.
+ * movecost: what moving pages costs, and how long who reads them waits. A child reads its memory at random and may note
+ * the gaps between two reads; the parent moves that memory from a slow node to a fast one: in batches of several sizes;
+ * by the mover in batches that a stall time chooses, as a migrator does it; and by the mover and by a bare move_pages()
+ * loop in turns.
  *
  * A gap counts when the reader gave its CPU up in it, as who waits for a page does: a reader that was only preempted,
  * by other programs or by the emulator, has waited for nobody. Of these waits, 99.9% are no longer than the figure.
@@ -11,6 +12,7 @@
 #include <getopt.h>
 #include <math.h>
 #include <numaif.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -22,10 +24,12 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "clock.h"
 #include "mover.h"
+#include "mover_batch.h"
 #include "nodeset.h"
 #include "parse.h"
 #include "sample.h"
@@ -36,13 +40,18 @@
 #define WAIT_MIN_NS    (20 * NSEC_PER_USEC) /* a shorter gap is no sleep */
 #define ROUNDS         4
 #define TURN_PAGES     512
+#define WARM_UP_CALLS  32 /* of a batch that a stall time chooses: what a call costs is known by then */
+#define PAUSE_NS       300000
+#define READS          256
 #define NODE_WORD_BITS 64
 
-static const char usage[] = "Usage: movecost [--mib=N] [--from=NODE] [--to=NODE]\n"
+static const char usage[] = "Usage: movecost [--gaps] [--mib=N] [--from=NODE] [--to=NODE]\n"
 			    "\n"
-			    "Moves the memory of a program that reads it, in batches of several sizes, and by\n"
-			    "the mover beside a bare loop. Prints lines \"name value unit\".\n"
+			    "Moves the memory of a program that reads it: what a page costs by the mover,\n"
+			    "beside a bare loop. Prints lines \"name value unit\".\n"
 			    "\n"
+			    "  --gaps       how long the program waits instead, in batches of several sizes and\n"
+			    "               in those that some values of promote.stall_ms choose\n"
 			    "  --mib=N      memory that is moved (1..65536, default 128)\n"
 			    "  --from=NODE  where it is at first (default 1)\n"
 			    "  --to=NODE    where it goes (default 0)\n"
@@ -58,6 +67,7 @@ struct shared {
 };
 
 struct bench {
+	bool gaps; /* how long the reader waits is what is measured */
 	uint64_t pages;
 	int from, to;
 	char *area;
@@ -103,32 +113,74 @@ static void note_gap(struct shared *s, uint64_t gap_ns, long *last_given_up)
 	*last_given_up = now;
 }
 
-static _Noreturn void read_for_ever(struct bench *b)
+/* This thread, and children that it makes from now on. */
+static void pin(int cpu)
 {
-	struct shared *s = b->shared;
-	uint64_t seed = 88172645463325252ULL, last_ns = now_ns(), at_ns;
-	uint32_t phase = 0, next;
-	long last_given_up = given_up();
+	cpu_set_t set;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		perror("sched_setaffinity");
+}
+
+static void take_phase(struct shared *s)
+{
+	uint32_t next = atomic_load_explicit(&s->phase, memory_order_acquire); /* with the parent's stores */
+
+	if (next == atomic_load_explicit(&s->seen, memory_order_relaxed))
+		return;
+	if (next & 1) {
+		memset(s->waits, 0, sizeof(s->waits));
+		s->longest_ns = 0;
+	}
+	atomic_store_explicit(&s->seen, next, memory_order_release); /* with next_phase() */
+}
+
+static uint64_t next_page(const struct bench *b, uint64_t *seed)
+{
+	*seed ^= *seed << 13;
+	*seed ^= *seed >> 7;
+	*seed ^= *seed << 17;
+	return *seed % b->pages * PAGE_SIZE_BYTES;
+}
+
+static _Noreturn void read_for_ever(const struct bench *b)
+{
+	uint64_t seed = 88172645463325252ULL;
+
+	for (;;)
+		(void)*(volatile char *)(b->area + next_page(b, &seed));
+}
+
+/*
+ * Reads in bursts with pauses between, before all others on its CPU: so it meets the mover at any place in a batch, and
+ * goes on at once when its page is there again, and a gap is what the kernel takes for that.
+ */
+static _Noreturn void note_gaps_for_ever(const struct bench *b)
+{
+	const struct sched_param first = { .sched_priority = 1 };
+	const struct timespec pause = { .tv_nsec = PAUSE_NS };
+	struct shared *s = b->shared;
+	uint64_t seed = 88172645463325252ULL;
+
+	if (sched_setscheduler(0, SCHED_FIFO, &first))
+		perror("sched_setscheduler: the gaps have the scheduler's share in them");
 	for (;;) {
-		seed ^= seed << 13;
-		seed ^= seed >> 7;
-		seed ^= seed << 17;
-		(void)*(volatile char *)(b->area + seed % b->pages * PAGE_SIZE_BYTES);
-		at_ns = now_ns();
-		next = atomic_load_explicit(&s->phase, memory_order_acquire); /* with the parent's stores */
-		if (next != phase) {
-			phase = next;
-			if (phase & 1) {
-				memset(s->waits, 0, sizeof(s->waits));
-				s->longest_ns = 0;
-			}
-			atomic_store_explicit(&s->seen, phase, memory_order_release); /* with wait_for_phase() */
-		} else if (phase & 1) {
-			note_gap(s, at_ns - last_ns, &last_given_up);
+		uint64_t last_ns, at_ns;
+		long last_given_up;
+
+		nanosleep(&pause, NULL);
+		take_phase(s);
+		last_given_up = given_up();
+		last_ns = now_ns();
+		for (int i = 0; i < READS; i++) {
+			(void)*(volatile char *)(b->area + next_page(b, &seed));
+			at_ns = now_ns();
+			if (atomic_load_explicit(&s->seen, memory_order_relaxed) & 1)
+				note_gap(s, at_ns - last_ns, &last_given_up);
+			last_ns = at_ns;
 		}
-		last_ns = at_ns;
 	}
 }
 
@@ -176,20 +228,27 @@ static uint64_t move_bare(struct bench *b, uint64_t first, uint64_t n, uint64_t 
 	return now_ns() - begin_ns;
 }
 
+/* One batch by the mover, of up to @n pages. */
+static void move_batch(struct bench *b, const struct mover *mover, uint64_t first, uint64_t n,
+		       struct mover_summary *ret)
+{
+	struct mover_page page[TURN_PAGES];
+
+	for (uint64_t i = 0; i < n; i++)
+		page[i] = (struct mover_page){ .addr = (uint64_t)(uintptr_t)b->addr[first + i],
+					       .bytes = PAGE_SIZE_BYTES,
+					       .from_nid = b->from };
+	mover_move(mover, (uint32_t)b->child, b->to, page, n, ret);
+}
+
 static uint64_t move_by_mover(struct bench *b, const struct mover *mover, uint64_t first, uint64_t n)
 {
 	uint64_t begin_ns = now_ns();
-	struct mover_page page[TURN_PAGES];
 
 	for (uint64_t done = first; done < first + n; done += TURN_PAGES) {
-		uint64_t part = first + n - done < TURN_PAGES ? first + n - done : TURN_PAGES;
 		struct mover_summary sum;
 
-		for (uint64_t i = 0; i < part; i++)
-			page[i] = (struct mover_page){ .addr = (uint64_t)(uintptr_t)b->addr[done + i],
-						       .bytes = PAGE_SIZE_BYTES,
-						       .from_nid = b->from };
-		mover_move(mover, (uint32_t)b->child, b->to, page, part, &sum);
+		move_batch(b, mover, done, first + n - done < TURN_PAGES ? first + n - done : TURN_PAGES, &sum);
 	}
 	return now_ns() - begin_ns;
 }
@@ -205,20 +264,88 @@ static uint64_t count_on(struct bench *b, int nid)
 	return n;
 }
 
+/* What the phase that is over has shown, of @name, in which @pages took @took_ns. */
+static void show(struct bench *b, const char *name, uint64_t pages, uint64_t took_ns)
+{
+	uint64_t waits = 0;
+
+	for (size_t i = 0; i < BUCKETS; i++)
+		waits += b->shared->waits[i];
+	printf("%s_gap_p50 %.0f us\n", name, wait_us(b->shared, 0.5));
+	printf("%s_gap_p90 %.0f us\n", name, wait_us(b->shared, 0.9));
+	printf("%s_gap_p99 %.0f us\n", name, wait_us(b->shared, 0.99));
+	printf("%s_gap_p999 %.0f us\n", name, wait_us(b->shared, 0.999));
+	printf("%s_gap_longest %.0f us\n", name, (double)b->shared->longest_ns / 1e3);
+	printf("%s_waits %llu waits\n", name, (unsigned long long)waits);
+	printf("%s_cost %.1f us/page\n", name, (double)took_ns / 1e3 / (double)pages);
+	printf("%s_moved %llu pages\n", name, (unsigned long long)count_on(b, b->to));
+	fflush(stdout);
+}
+
 static void one_size(struct bench *b, uint64_t batch)
 {
 	uint64_t took_ns;
+	char name[32];
 
 	move_bare(b, 0, b->pages, b->pages, b->from);
 	next_phase(b);
 	took_ns = move_bare(b, 0, b->pages, batch, b->to);
 	next_phase(b);
-	printf("batch_%llu_gap_p50 %.0f us\n", (unsigned long long)batch, wait_us(b->shared, 0.5));
-	printf("batch_%llu_gap_p999 %.0f us\n", (unsigned long long)batch, wait_us(b->shared, 0.999));
-	printf("batch_%llu_gap_longest %.0f us\n", (unsigned long long)batch, (double)b->shared->longest_ns / 1e3);
-	printf("batch_%llu_cost %.1f us/page\n", (unsigned long long)batch, (double)took_ns / 1e3 / (double)b->pages);
-	printf("batch_%llu_moved %llu pages\n", (unsigned long long)batch, (unsigned long long)count_on(b, b->to));
+	snprintf(name, sizeof(name), "batch_%llu", (unsigned long long)batch);
+	show(b, name, b->pages, took_ns);
+}
+
+/* As migrator.c: each call is learnt from, and every sixteenth is half as large. */
+static void one_stall(struct bench *b, const struct mover *mover, uint64_t stall_ms)
+{
+	struct mover_batch batch = { 0 };
+	uint64_t done = 0, from = 0, begin_ns = 0, calls = 0, size = 0, largest = 0;
+	char name[32];
+
+	move_bare(b, 0, b->pages, b->pages, b->from);
+	while (done < b->pages) {
+		struct mover_summary sum;
+		uint64_t n = mover_batch_size(&batch, stall_ms * NSEC_PER_MSEC, TURN_PAGES);
+
+		if (calls == WARM_UP_CALLS) {
+			next_phase(b);
+			from = done;
+			begin_ns = now_ns();
+		}
+		size = n;
+		largest = calls >= WARM_UP_CALLS && n > largest ? n : largest;
+		n = ++calls % 16 ? n : n / 2;
+		n = n < b->pages - done ? n : b->pages - done;
+		move_batch(b, mover, done, n, &sum);
+		mover_batch_learn(&batch, (size_t)sum.call_pages, sum.call_ns);
+		done += n;
+	}
+	if (calls <= WARM_UP_CALLS) {
+		fprintf(stderr, "movecost: too little memory for a stall time of %llu ms\n",
+			(unsigned long long)stall_ms);
+		return;
+	}
+	next_phase(b);
+	snprintf(name, sizeof(name), "stall_%llu", (unsigned long long)stall_ms);
+	show(b, name, b->pages - from, now_ns() - begin_ns);
+	printf("%s_batch %llu pages\n", name, (unsigned long long)size);
+	printf("%s_largest %llu pages\n", name, (unsigned long long)largest);
 	fflush(stdout);
+}
+
+static void measure_gaps(struct bench *b, const struct mover *mover)
+{
+	static const uint64_t sizes[] = { 8, 32, 128, 512 }, stalls[] = { 5, 10, 20 };
+
+	next_phase(b);
+	sleep(1);
+	next_phase(b);
+	printf("still_gap_p999 %.0f us\n", wait_us(b->shared, 0.999));
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+		one_size(b, sizes[i]);
+	one_size(b, b->pages);
+	for (size_t i = 0; i < sizeof(stalls) / sizeof(stalls[0]); i++)
+		one_stall(b, mover, stalls[i]);
 }
 
 static int by_size(const void *a, const void *b)
@@ -298,18 +425,18 @@ static void set_up(struct bench *b)
 	for (uint64_t i = 0; i < b->pages; i++)
 		b->area[i * PAGE_SIZE_BYTES] = 1;
 	set_mempolicy(MPOL_DEFAULT, NULL, 0);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	atomic_store_explicit(&b->shared->ready, true, memory_order_release); /* with main() */
+	if (b->gaps)
+		note_gaps_for_ever(b);
 	read_for_ever(b);
 }
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = { { "mib", 1, NULL, 'm' },
-						 { "from", 1, NULL, 'f' },
-						 { "to", 1, NULL, 't' },
-						 { "help", 0, NULL, 'h' },
-						 { NULL, 0, NULL, 0 } };
-	static const uint64_t sizes[] = { 8, 64, 512 };
+	static const struct option options[] = { { "gaps", 0, NULL, 'g' }, { "mib", 1, NULL, 'm' },
+						 { "from", 1, NULL, 'f' }, { "to", 1, NULL, 't' },
+						 { "help", 0, NULL, 'h' }, { NULL, 0, NULL, 0 } };
 	struct bench b = { .pages = 128 * 256, .from = 1 };
 	struct stats *stats = stats_new();
 	struct mover mover = { .ops = &mover_pages_ops, .clock = &clock_monotonic, .outcomes = mover_outcomes_new() };
@@ -320,6 +447,10 @@ int main(int argc, char **argv)
 		if (which == 'h') {
 			fputs(usage, stdout);
 			return 0;
+		}
+		if (which == 'g') {
+			b.gaps = true;
+			continue;
 		}
 		if (which == '?' || parse_u64(optarg, which == 'm', which == 'm' ? 65536 : NODE_MAX - 1, &value) < 0) {
 			fputs(usage, stderr);
@@ -333,20 +464,18 @@ int main(int argc, char **argv)
 	mover.stats = stats ? stats_slot_new(stats) : NULL;
 	if (!mover.stats || !mover.outcomes)
 		return 1;
+	if (b.gaps)
+		pin(0);
 	set_up(&b);
 	while (!atomic_load_explicit(&b.shared->ready, memory_order_acquire)) {
 		if (waitpid(b.child, NULL, WNOHANG) > 0)
 			return 77; /* it has said why */
 		usleep(1000);
 	}
-	next_phase(&b);
-	sleep(1);
-	next_phase(&b);
-	printf("still_gap_p999 %.0f us\n", wait_us(b.shared, 0.999));
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
-		one_size(&b, sizes[i]);
-	one_size(&b, b.pages);
-	compare(&b, &mover);
+	if (b.gaps)
+		measure_gaps(&b, &mover);
+	else
+		compare(&b, &mover);
 	kill(b.child, SIGKILL);
 	return 0;
 }
