@@ -23,6 +23,7 @@ struct manage;
 struct manage_fast;
 struct owner;
 struct owners;
+struct rules;
 struct topology_store;
 
 /* A process that is asked about is looked at again after this. */
@@ -86,6 +87,13 @@ struct manage_fast *manage_get_fast(const struct manage *manage);
  * section; migrator threads. @manage NULL: yes, all of it (for tests and models of other parts).
  */
 void manage_ask(struct manage *manage, struct owner *owner, uint64_t addr, uint64_t now_ns, struct manage_answer *ret);
+
+/*
+ * @answer says that a page may move: is there a place for its @page_bytes in what its rule in @rules may have of
+ * @tier_bytes, the fast tier? When there is none, @answer says so. @manage may be NULL. Any thread.
+ */
+void manage_ask_share(const struct manage *manage, const struct rules *rules, uint64_t tier_bytes, uint64_t page_bytes,
+		      struct manage_answer *answer);
 
 /* Index of the rule that holds for @owner; -1: none, or not known yet, and then a look is asked for. As manage_ask().
  */

@@ -24,6 +24,7 @@ struct manage_fast;
 struct nodeset;
 struct owner_facts;
 struct rules;
+struct topology;
 
 #define MANAGE_FAST_NS        (10ULL * 1000000000ULL)
 #define MANAGE_FAST_COST_MULT 100
@@ -50,6 +51,12 @@ struct manage_fast_input {
  * where no rule has a fast_max_percent. Blocks. Manage thread.
  */
 void manage_fast_step(struct manage_fast *fast, const struct manage_fast_input *input, uint64_t budget_ns);
+
+/* Memory of the fast tier, in bytes. Any thread that holds the snapshot. */
+uint64_t manage_fast_tier_bytes(const struct topology *topology);
+
+/* What the programs of @rule (-1: none) may have of @tier_bytes. false: as much as they like. Pure. */
+bool manage_fast_max(const struct rules *rules, int rule, uint64_t tier_bytes, uint64_t *ret_bytes);
 
 /* What the programs of @rule have and what is on its way, in bytes. false: not known yet. Any thread. */
 bool manage_fast_used(const struct manage_fast *fast, int rule, uint64_t *ret_bytes);

@@ -40,6 +40,8 @@ static const char *left_alone(const struct report_left *left, size_t n_left, cha
 	for (size_t i = 0; i < sizeof(liftable) / sizeof(liftable[0]); i++)
 		if (strcmp(most->reason, liftable[i]) == 0 && used < size)
 			snprintf(buf + used, size - used, "; allow: kinds = { %s = true; }", most->reason);
+	if (strcmp(most->reason, "fast_max") == 0 && used < size)
+		snprintf(buf + used, size - used, "; allow: fast_max_percent of its rule");
 	return buf;
 }
 

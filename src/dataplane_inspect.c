@@ -10,9 +10,12 @@
 #include "hotness.h"
 #include "hotness_regions.h"
 #include "manage.h"
+#include "manage_fast.h"
 #include "owners.h"
 #include "rcu.h"
 #include "regions.h"
+#include "sample.h"
+#include "topology.h"
 
 /* A read section copies out so many, on average. */
 #define VIEWS_AT_ONCE 1024
@@ -116,6 +119,13 @@ static int find_owner(void *ctx, const struct owner *owner)
 	return 1;
 }
 
+static int policy_of(const struct config *config, int rule)
+{
+	int policy = rule >= 0 && rule < config->manage_rules.n ? config->manage_rules.rule[rule].policy : -1;
+
+	return policy >= 0 ? policy : config->promote_policy;
+}
+
 static void explain_region(const struct dataplane *dp, const struct config *config, const struct nodeset *lower,
 			   const struct hotness_view *view, struct dataplane_explained *ret)
 {
@@ -128,7 +138,7 @@ static void explain_region(const struct dataplane *dp, const struct config *conf
 	struct decider_view all = { 0 };
 
 	copy_region(view, ret->pid, &ret->region);
-	if (config->promote_policy != POLICY_REGION || !decider_explain(dp->decider, &input, view, &decision))
+	if (policy_of(config, ret->rule) != POLICY_REGION || !decider_explain(dp->decider, &input, view, &decision))
 		return;
 	decider_look(dp->decider, &all);
 	ret->has_reason = true;
@@ -163,6 +173,10 @@ bool dataplane_explain(const struct dataplane *dp, uint32_t pid, uint64_t addr, 
 		manage_ask(dp->manage, owner, addr, now_ns, &answer);
 	else
 		manage_known(owner, &answer);
+	if (answer.verdict == MANAGE_MOVE || answer.verdict == MANAGE_OBSERVE)
+		manage_ask_share(dp->manage, &config->manage_rules,
+				 manage_fast_tier_bytes(topology_store_peek(dp->params.topology)), PAGE_SIZE_BYTES,
+				 &answer);
 	ret->has_region = addr != 0 && hotness_find_view(dp->hotness, pid, owner->slot, addr, now_ns, &view);
 	rcu_leave();
 	ret->verdict = verdict_name[answer.verdict];

@@ -223,6 +223,21 @@ void manage_ask(struct manage *manage, struct owner *owner, uint64_t addr, uint6
 	}
 }
 
+void manage_ask_share(const struct manage *manage, const struct rules *rules, uint64_t tier_bytes, uint64_t page_bytes,
+		      struct manage_answer *answer)
+{
+	uint64_t max_bytes, used;
+
+	if (!manage || !manage_fast_max(rules, answer->rule, tier_bytes, &max_bytes))
+		return;
+	if (!manage_fast_used(manage->fast, answer->rule, &used)) {
+		wait_for_a_look(answer);
+	} else if (used + page_bytes > max_bytes) {
+		answer->verdict = MANAGE_LEAVE;
+		answer->reason = LEFT_FAST_MAX;
+	}
+}
+
 /* What is copied out of the read section of an owner that was asked for. */
 struct job {
 	uint32_t slot, pid;

@@ -11,6 +11,7 @@
 #include "owners_usage.h"
 #include "parse.h"
 #include "rules.h"
+#include "topology.h"
 
 #define UNKNOWN    INT64_MAX
 #define FIRST_PIDS 1024
@@ -169,6 +170,26 @@ void manage_fast_step(struct manage_fast *fast, const struct manage_fast_input *
 	fast->cost_ns += spent_ns;
 	if (fast->at == fast->n && input->go_on(input->ctx))
 		end(fast, input->rules);
+}
+
+uint64_t manage_fast_tier_bytes(const struct topology *topology)
+{
+	uint64_t bytes = 0;
+
+	nodeset_for_each (nid, &topology->top) {
+		const struct topology_node *node = topology_node(topology, nid);
+
+		bytes += node ? node->total_bytes : 0;
+	}
+	return bytes;
+}
+
+bool manage_fast_max(const struct rules *rules, int rule, uint64_t tier_bytes, uint64_t *ret_bytes)
+{
+	if (!is_limited(rules, rule))
+		return false;
+	*ret_bytes = tier_bytes / 100 * (uint64_t)rules->rule[rule].fast_max_percent;
+	return true;
 }
 
 bool manage_fast_used(const struct manage_fast *fast, int rule, uint64_t *ret_bytes)

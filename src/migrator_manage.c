@@ -16,11 +16,7 @@ void migrator_manage_start(struct migrator_pass_state *p)
 	uint64_t share = (uint64_t)nodeset_count(&p->topology->lower) * m->params.parts;
 
 	manage_left_tick(m->left, p->start_ns);
-	nodeset_for_each (nid, &p->topology->top) {
-		const struct topology_node *node = topology_node(p->topology, nid);
-
-		p->fast_tier_bytes += node ? node->total_bytes : 0;
-	}
+	p->fast_tier_bytes = manage_fast_tier_bytes(p->topology);
 	p->by_region = p->config->promote_policy == POLICY_REGION;
 	for (int i = 0; i < p->config->manage_rules.n; i++) {
 		int policy = p->config->manage_rules.rule[i].policy;
@@ -79,15 +75,7 @@ void migrator_manage_left(struct migrator_pass_state *p, const struct hotness_ca
 /* true when rule @i bounds what its programs may have of the fast tier, to @ret_bytes. */
 static bool has_fast_max(const struct migrator_pass_state *p, int i, uint64_t *ret_bytes)
 {
-	int percent;
-
-	if (i < 0 || i >= p->config->manage_rules.n || !p->m->params.manage)
-		return false;
-	percent = p->config->manage_rules.rule[i].fast_max_percent;
-	if (percent < 0)
-		return false;
-	*ret_bytes = p->fast_tier_bytes / 100 * (uint64_t)percent;
-	return true;
+	return p->m->params.manage && manage_fast_max(&p->config->manage_rules, i, p->fast_tier_bytes, ret_bytes);
 }
 
 bool migrator_manage_take(struct migrator_pass_state *p, int rule, uint64_t bytes)
@@ -119,23 +107,6 @@ void migrator_manage_round_over(struct migrator_pass_state *p)
 	}
 }
 
-/* When there is no place on the fast tier for @c under its rule, @ret says so. */
-static void look_at_share(const struct migrator_pass_state *p, const struct hotness_candidate *c,
-			  struct manage_answer *ret)
-{
-	uint64_t max_bytes, used;
-
-	if (!has_fast_max(p, ret->rule, &max_bytes))
-		return;
-	if (!manage_fast_used(manage_get_fast(p->m->params.manage), ret->rule, &used)) {
-		ret->verdict = MANAGE_WAIT;
-		ret->reason = LEFT_NOT_LOOKED_AT;
-	} else if (used + c->page_bytes > max_bytes) {
-		ret->verdict = MANAGE_LEAVE;
-		ret->reason = LEFT_FAST_MAX;
-	}
-}
-
 enum migrator_manage migrator_manage_ask(struct migrator_pass_state *p, const struct hotness_candidate *c,
 					 uint64_t now_ns, struct manage_answer *ret)
 {
@@ -146,7 +117,7 @@ enum migrator_manage migrator_manage_ask(struct migrator_pass_state *p, const st
 		return MIGRATOR_LEAVES;
 	manage_ask(p->m->params.manage, owner, c->addr, now_ns, ret);
 	if (ret->verdict == MANAGE_MOVE || ret->verdict == MANAGE_OBSERVE)
-		look_at_share(p, c, ret);
+		manage_ask_share(p->m->params.manage, &p->config->manage_rules, p->fast_tier_bytes, c->page_bytes, ret);
 	if (ret->verdict == MANAGE_LEAVE || ret->verdict == MANAGE_WAIT)
 		migrator_manage_left(p, c, ret->reason);
 	if (ret->verdict == MANAGE_LEAVE)

@@ -71,6 +71,16 @@ fi
 sleep 25
 note "part: $(used) pages near, its share is $share; hot pages near $(kind_get part hot_near) of $(kind_get part hot_total)"
 check "part: has no more than its share" "$(used)" -le "$share"
+is_explained()
+{
+	pghotctl explain "$PID_part" > "$OUT/explain.txt" 2>&1
+	grep -q 'fast_max_percent' "$OUT/explain.txt"
+}
+if wait_for 30 is_explained; then
+	ok "part: explain names what holds its pages"
+else
+	not_ok "part: explain names what holds its pages" "$(grep 'May move' "$OUT/explain.txt")"
+fi
 for kind in off other own mems; do
 	check_far $kind
 done
