@@ -10,6 +10,7 @@
 #include "owners_map.h"
 
 #define BUFFER_BYTES 65536
+#define READ_BYTES   512      /* see owners_map.h */
 #define KIND_MASK    0xfffULL /* ranges begin and end at pages */
 #define FIRST_RANGES 64
 
@@ -221,7 +222,7 @@ static int read_lines(int fd, struct reading *reading, int (*take)(struct readin
 	if (!buf)
 		return -ENOMEM;
 	for (;;) {
-		ssize_t n = read(fd, buf + len, BUFFER_BYTES - len);
+		ssize_t n = read(fd, buf + len, BUFFER_BYTES - len < READ_BYTES ? BUFFER_BYTES - len : READ_BYTES);
 		char *line = buf, *end;
 		int r;
 

@@ -10,7 +10,8 @@
 #include "nodeset.h"
 #include "owners_usage.h"
 
-#define KIB_SHIFT 10
+#define KIB_SHIFT  10
+#define READ_BYTES 512 /* few mappings at a time: see owners_map.h */
 
 /* "NAME=NUMBER" of a line, as a whole word. false: this word is none. */
 static bool take_number(const char *word, uint64_t *ret)
@@ -58,6 +59,7 @@ int owners_usage_read(const struct fsroot *root, uint32_t pid, const struct node
 {
 	__attribute__((cleanup(close_file))) FILE *file = NULL;
 	_cleanup_free_ char *line = NULL;
+	char buf[READ_BYTES];
 	uint64_t sum = 0;
 	size_t size = 0;
 	int fd = fsroot_open_file(root, "proc/%u/numa_maps", pid);
@@ -70,6 +72,7 @@ int owners_usage_read(const struct fsroot *root, uint32_t pid, const struct node
 		close(fd);
 		return -ENOMEM;
 	}
+	setvbuf(file, buf, _IOFBF, sizeof(buf));
 	while (errno = 0, getline(&line, &size, file) >= 0) {
 		if (go_on && !go_on(ctx))
 			return -ECANCELED;
