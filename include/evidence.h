@@ -41,3 +41,12 @@ struct region_evidence {
 	double far_part;       /* share of its last few samples that fell on slow nodes, 0..1, in steps of a third */
 	int target_nid;        /* most of the last few CPUs that touched its slow pages want it there; -1: not known */
 };
+
+/* Where a page is, and where its CPU wants it: the same for many samples, and worked out once, by region_place(). */
+struct region_place {
+	uint64_t node_bit; /* in region.nodes; 0: not known */
+	int target_nid;    /* -1: nowhere */
+	bool is_far;       /* on a slow node */
+	/* What the evidence says of it once nothing about it changes any more, and which bits say so. */
+	uint64_t settled, settled_mask;
+};

@@ -153,30 +153,41 @@ static inline _Atomic uint32_t *hotmap_slots(struct hotmap_chunk *chunk, unsigne
 }
 
 /*
- * A word as it is stored ("raw"; a narrow one in the low half), and what may be done with it. Orders: W1 and W2 of
- * hotmap.h, which hold for narrow words alike.
+ * A word as it is stored ("raw"; a narrow one in the low half), and what may be done with it; by the map, or, "as",
+ * with its width told by a caller that has a loop for each. Orders: W1 and W2 of hotmap.h, which hold for narrow words
+ * alike.
  */
-static inline uint64_t hotmap_load(const struct hotmap *map, const void *at)
+static inline uint64_t hotmap_load_as(const bool narrow, const void *at)
 {
-	if (hotmap_is_narrow(map))
+	if (narrow)
 		return atomic_load_explicit((const _Atomic uint32_t *)at, memory_order_seq_cst); /* W2, M2 */
 	return atomic_load_explicit((const _Atomic uint64_t *)at, memory_order_seq_cst);
 }
 
-static inline bool hotmap_cas(const struct hotmap *map, void *at, uint64_t *raw, uint64_t next)
+static inline uint64_t hotmap_load(const struct hotmap *map, const void *at)
 {
-	uint32_t narrow = (uint32_t)*raw;
+	return hotmap_load_as(hotmap_is_narrow(map), at);
+}
+
+static inline bool hotmap_cas_as(const bool narrow, void *at, uint64_t *raw, uint64_t next)
+{
+	uint32_t old = (uint32_t)*raw;
 	bool done;
 
-	if (!hotmap_is_narrow(map))
+	if (!narrow)
 		return atomic_compare_exchange_strong_explicit((_Atomic uint64_t *)at, raw, next,
 							       memory_order_seq_cst, /* W1, M1 */
 							       memory_order_acquire);
-	done = atomic_compare_exchange_strong_explicit((_Atomic uint32_t *)at, &narrow, (uint32_t)next,
+	done = atomic_compare_exchange_strong_explicit((_Atomic uint32_t *)at, &old, (uint32_t)next,
 						       memory_order_seq_cst, /* W1, M1 */
 						       memory_order_acquire);
-	*raw = narrow;
+	*raw = old;
 	return done;
+}
+
+static inline bool hotmap_cas(const struct hotmap *map, void *at, uint64_t *raw, uint64_t next)
+{
+	return hotmap_cas_as(hotmap_is_narrow(map), at, raw, next);
 }
 
 static inline uint64_t hotmap_frozen_bit(const struct hotmap *map)
@@ -184,16 +195,22 @@ static inline uint64_t hotmap_frozen_bit(const struct hotmap *map)
 	return hotmap_is_narrow(map) ? HOTMAP_NARROW_FROZEN : HOTMAP_FROZEN;
 }
 
+/* The back-reference that a narrow @raw stands for. */
+static inline uint32_t hotmap_narrow_backref(struct hotmap_chunk *chunk, unsigned int cap, uint64_t raw)
+{
+	/* Relaxed: filled before any word named it (W1, W2). */
+	uint32_t slot = atomic_load_explicit(&hotmap_slots(chunk, cap)[(uint32_t)raw >> HOTMAP_NARROW_SLOT_SHIFT],
+					     memory_order_relaxed);
+
+	return slot << HOTMAP_PAGE_BITS | ((uint32_t)raw >> HOTMAP_NARROW_PAGE_SHIFT & (HOTMAP_CHUNK_PAGES - 1));
+}
+
 /* The word that @raw stands for, as the precise layout has it. */
 static inline uint64_t hotmap_wide(const struct hotmap *map, struct hotmap_chunk *chunk, unsigned int cap, uint64_t raw)
 {
-	uint64_t slot;
-
 	if (!hotmap_is_narrow(map) || raw == 0)
 		return raw;
-	/* Relaxed: filled before any word named it (W1, W2). */
-	slot = atomic_load_explicit(&hotmap_slots(chunk, cap)[raw >> HOTMAP_NARROW_SLOT_SHIFT], memory_order_relaxed);
-	return slot << (32 + HOTMAP_PAGE_BITS) | (raw >> HOTMAP_NARROW_PAGE_SHIFT & (HOTMAP_CHUNK_PAGES - 1)) << 32 |
+	return (uint64_t)hotmap_narrow_backref(chunk, cap, raw) << 32 |
 	       (raw >> HOTMAP_NARROW_MARKS_SHIFT & 3) * HOTMAP_NOTE | (raw & HOTMAP_NARROW_FROZEN ? HOTMAP_FROZEN : 0) |
 	       (raw & 0xff);
 }
@@ -278,6 +295,23 @@ static inline struct hotmap_spot hotmap_find(const struct hotmap *map, uint64_t 
 			i = 0;
 	}
 	return spot;
+}
+
+/* Where the word of @page is, if @chunk_word is that of a dense chunk; else an address that means nothing. */
+static inline void *hotmap_dense_word(const bool narrow, uint64_t chunk_word, unsigned int page)
+{
+	return (char *)hotmap_chunk_of(chunk_word) + ((offsetof(struct hotmap_chunk, index) + 7) & ~(size_t)7) +
+	       ((size_t)page << (narrow ? 2 : 3));
+}
+
+/* The spot of a word that was found at @at in the chunk of @chunk_word. */
+static inline struct hotmap_spot hotmap_spot_at(uint64_t chunk_word, void *at)
+{
+	struct hotmap_chunk *chunk = hotmap_chunk_of(chunk_word);
+
+	return (struct hotmap_spot){ .chunk = chunk,
+				     .cap = chunk_word & HOTMAP_DENSE ? HOTMAP_CHUNK_PAGES : hotmap_cap(chunk),
+				     .at = at };
 }
 
 static inline pthread_mutex_t *hotmap_lock_of(struct hotmap *map, uint64_t section_index)

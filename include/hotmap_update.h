@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * hotmap_update: what an access does to a word: the part of the section map that runs once for each sample, for
- * hotmap*.c and the path of a sample (hotness_batch.c) only.
+ * hotmap*.c and the path of a sample (hotness_*.c) only.
  */
 #pragma once
 
@@ -123,30 +123,35 @@ static inline enum hotmap_result hotmap_swapped(struct hotmap *map, struct hotma
 }
 
 /* The bits of a stored word that name region and page. */
-static inline uint64_t hotmap_backref_bits(const struct hotmap *map)
+static inline uint64_t hotmap_backref_bits_as(const bool narrow)
 {
-	return hotmap_is_narrow(map) ? UINT32_MAX & ~(uint64_t)HOTMAP_NARROW_LOW : ~(uint64_t)UINT32_MAX;
+	return narrow ? UINT32_MAX & ~(uint64_t)HOTMAP_NARROW_LOW : ~(uint64_t)UINT32_MAX;
 }
 
 /*
- * hotmap_swap() for the common case, a third of its work: the word @raw keeps its back-reference, its record is neither
- * old nor ahead of the sample nor about to be moved, and its section was used a moment ago. false: not that case, or
- * someone changed the word; nothing was done. *@ret_ready: it became
- * ready.
+ * What hotmap_swap() would write in the common case, in a third of its work: the word @raw keeps its back-reference,
+ * its record is neither old nor ahead of the sample nor about to be moved, and its section was used a moment ago, which
+ * the caller knows. false: not that case. @narrow, told by the caller so that the compiler knows it:
+ * hotmap_is_narrow().
  */
-static inline bool hotmap_swap_simple(const struct hotmap *map, const struct hotmap_spot *spot, uint64_t raw,
-				      const struct record_rule *rule, int nid, uint64_t now_ms, bool *ret_ready)
+static inline bool hotmap_next_simple(const bool narrow, uint64_t raw, const struct record_rule *rule, int nid,
+				      uint64_t now_ms, uint64_t *ret)
 {
-	const bool narrow = hotmap_is_narrow(map);
 	const enum record_layout layout = narrow ? RECORD_COMPACT : RECORD_PRECISE;
 	const uint32_t special =
 		narrow ? HOTMAP_NARROW_NOTE | HOTMAP_NARROW_OLD | HOTMAP_NARROW_FROZEN : (uint32_t)HOTMAP_MARKS;
-	uint32_t record = (uint32_t)raw & (narrow ? 0xffu : UINT32_MAX), next;
+	uint32_t record = (uint32_t)raw & (narrow ? 0xffu : UINT32_MAX);
 
-	if (((uint32_t)raw & special) || record == 0 ||
-	    record_age_at(layout, record, now_ms) >= hotmap_future_ms(layout))
+	if (__builtin_expect(((uint32_t)raw & special) || record == 0 ||
+				     record_age_at(layout, record, now_ms) >= hotmap_future_ms(layout),
+			     0))
 		return false;
-	next = record_access_at(rule, layout, record, nid, now_ms);
-	*ret_ready = next & ~record & record_ready_bit(layout);
-	return hotmap_cas(map, spot->at, &raw, (raw & hotmap_backref_bits(map)) | next);
+	*ret = (raw & hotmap_backref_bits_as(narrow)) | record_access_at(rule, layout, record, nid, now_ms);
+	return true;
+}
+
+/* @raw became ready by being changed to @next. */
+static inline bool hotmap_became_ready(const bool narrow, uint64_t raw, uint64_t next)
+{
+	return next & ~raw & record_ready_bit(narrow ? RECORD_COMPACT : RECORD_PRECISE);
 }

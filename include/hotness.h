@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "clock.h"
+#include "evidence.h"
 #include "record.h"
 #include "sample.h"
 
@@ -87,20 +88,34 @@ enum hotness_result hotness_access_page(struct hotness *hotness, unsigned int sh
 					const struct sample *sample, uint32_t owner_slot,
 					const struct hotness_place *place);
 
-/* A sample of a batch. */
-struct hotness_item {
-	const struct sample *sample;
+/* What samples of one process from like CPUs to pages of one node have in common: worked out once for many of them. */
+struct hotness_context {
 	const struct record_rule *rule;
 	uint32_t owner_slot;
 	struct hotness_place place;
+	/* What it comes to, for hotness*.c. */
+	bool wants_record;
+	uint64_t key_base; /* of the keys of its regions */
+	struct region_place region_place;
+};
+
+/* See hotness_access_page(). @rule must stay. Pure. */
+struct hotness_context hotness_context(const struct record_rule *rule, uint32_t owner_slot,
+				       const struct hotness_place *place);
+
+/* A sample of a batch. */
+struct hotness_item {
+	const struct sample *sample;
+	const struct hotness_context *context;
 	enum hotness_result result;
 };
 
 /*
  * hotness_access_page() for @n samples one after the other, with their cache misses overlapped: for each the same as
- * alone, several times as fast where @n is 100 or more.
+ * alone, several times as fast where @n is 100 or more. What they came to is also added up in @counts, by result.
  */
-void hotness_access_batch(struct hotness *hotness, unsigned int shard, struct hotness_item *items, size_t n);
+void hotness_access_batch(struct hotness *hotness, unsigned int shard, struct hotness_item *items, size_t n,
+			  uint32_t counts[HOTNESS_RESULTS]);
 
 /* hotness_access_page() where the page's node doesn't matter. */
 static inline enum hotness_result hotness_access(struct hotness *hotness, unsigned int shard,

@@ -96,20 +96,16 @@ static inline uint32_t record_age_at(enum record_layout layout, uint32_t record,
 	return ((uint32_t)now_ms - (record >> RECORD_PRECISE_TIME_SHIFT)) & (RECORD_PRECISE_RANGE_MS - 1);
 }
 
+/* Without a branch: whether a page is in its window, or becomes ready, can't be foreseen. */
 static inline uint32_t record_access_at(const struct record_rule *rule, enum record_layout layout, uint32_t old,
 					int nid, uint64_t now_ms)
 {
 	const bool compact = layout == RECORD_COMPACT;
-	uint32_t freq = 0, ready = 0;
+	const uint32_t in_window = -(uint32_t)(record_age_at(layout, old, now_ms) <= rule->window_ms);
+	uint32_t freq = record_freq(layout, old) & in_window, ready = old & record_ready_bit(layout) & in_window;
 
-	if (record_age_at(layout, old, now_ms) <= rule->window_ms) {
-		freq = record_freq(layout, old);
-		ready = old & record_ready_bit(layout);
-	}
-	if (freq < (compact ? RECORD_COMPACT_FREQ_MAX : RECORD_PRECISE_FREQ_MAX))
-		freq++;
-	if (freq >= rule->freq_threshold)
-		ready = record_ready_bit(layout);
+	freq += freq < (compact ? RECORD_COMPACT_FREQ_MAX : RECORD_PRECISE_FREQ_MAX);
+	ready |= record_ready_bit(layout) & -(uint32_t)(freq >= rule->freq_threshold);
 	if (compact)
 		return freq |
 		       ((uint32_t)now_ms & (RECORD_COMPACT_RANGE_MS - 1)) >> RECORD_COMPACT_BUCKET_BITS

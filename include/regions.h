@@ -123,49 +123,15 @@ static inline enum region_mapping region_mapping(const struct region *region)
 				     ~REGION_HAS_FORGOTTEN);
 }
 
-/* An access at @now_ns on node @nid (-1: not known): the region lives on. The region's collector. */
-static inline void region_touch(struct region *region, uint64_t now_ns, int nid, enum region_mapping mapping)
+/* What an access at an address of it said it is mapped by. The region's collector. */
+static inline void region_set_mapping(struct region *region, enum region_mapping mapping)
 {
-	uint32_t tick = (uint32_t)(now_ns >> REGION_TICK_SHIFT);
-	int32_t ticks = (int32_t)(tick - atomic_load_explicit(&region->last_tick, memory_order_relaxed));
-	unsigned int was;
+	unsigned int was = atomic_load_explicit(&region->mapping, memory_order_relaxed);
 
-	if (ticks > 0) {
-		/* Beyond the epochs all counts are from too long ago; said here, while the last access is known. */
-		if (((uint64_t)ticks << REGION_TICK_SHIFT) > REGION_EPOCHS * REGION_EPOCH_NS)
-			atomic_store_explicit(&region->heat, (now_ns / REGION_EPOCH_NS & 0xffff) << 48,
-					      memory_order_relaxed);
-		atomic_store_explicit(&region->last_tick, tick, memory_order_relaxed);
-	}
-	if (nid >= 0) {
-		uint64_t nodes = atomic_load_explicit(&region->nodes, memory_order_relaxed);
-		uint64_t bit = UINT64_C(1) << (nid < REGION_NODE_LAST ? nid : REGION_NODE_LAST);
-
-		if (!(nodes & bit))
-			atomic_store_explicit(&region->nodes, nodes | bit, memory_order_relaxed);
-	}
-	was = atomic_load_explicit(&region->mapping, memory_order_relaxed);
 	if ((was & ~REGION_HAS_FORGOTTEN) != mapping)
 		atomic_store_explicit(&region->mapping, (uint8_t)(mapping | (was & REGION_HAS_FORGOTTEN)),
 				      memory_order_relaxed);
 }
-
-/*
- * The access is evidence: count it, and in its epoch; one of an epoch too long past counts in none. After
- * region_touch() and region_see(). The region's collector.
- */
-void region_count(struct region *region, uint64_t now_ns);
-
-/* What else an access said. */
-struct region_note {
-	uint32_t latency; /* cycles; 0: not known */
-	int target_nid;   /* where its CPU wants the page; -1: nowhere */
-	bool is_far;      /* on a slow node */
-	bool by_fault;
-};
-
-/* The region's collector. */
-void region_note(struct region *region, const struct region_note *note);
 
 /*
  * Do what REGION_DECISION_FORGET asks for: no page was seen, no sample counted; what its heat was is kept beside. The

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* regions_internal: how regions are found, for regions.c and the path of a sample (hotness_batch.c) only. */
+/* regions_internal: how regions are found, for regions.c and the path of a sample (hotness_*.c) only. */
 #pragma once
 
 #include <pthread.h>

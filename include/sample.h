@@ -3,7 +3,9 @@
  */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define PAGE_SHIFT      12 /* base pages of the only architecture with IBS; sources refuse to start on another size */
 #define PAGE_SIZE_BYTES (1ULL << PAGE_SHIFT)
@@ -26,20 +28,33 @@ enum sample_flags {
 };
 
 struct sample {
-	uint64_t time_ns; /* CLOCK_MONOTONIC */
-	uint64_t addr;    /* virtual, in the address space of @pid; user half */
-	uint64_t phys;    /* physical, never 0 */
-	uint32_t pid;     /* thread group, in the daemon's pid namespace; never 0 */
-	uint32_t tid;
-	uint32_t latency;   /* cycles the access waited; 0: not known */
+	uint64_t time_ns;   /* CLOCK_MONOTONIC */
+	uint64_t addr;      /* virtual, in the address space of @pid; user half */
+	uint64_t phys;      /* physical, never 0 */
+	uint32_t pid;       /* thread group, in the daemon's pid namespace; never 0 */
 	uint16_t cpu;       /* that made the access */
-	uint8_t page_shift; /* of the mapping: 12, 21, 30; 0: not known */
 	uint8_t source;     /* enum sample_source */
+	uint8_t page_shift; /* of the mapping: 12, 21, 30; 0: not known */
+	uint32_t latency;   /* cycles the access waited; 0: not known */
 	uint32_t flags;     /* enum sample_flags */
+	uint32_t tid;
 	uint32_t reserved;
 };
 
 _Static_assert(sizeof(struct sample) == 48, "three samples to 144 bytes: a queue slot is copied whole");
+
+_Static_assert(offsetof(struct sample, cpu) == offsetof(struct sample, pid) + 4 &&
+		       offsetof(struct sample, page_shift) == offsetof(struct sample, pid) + 7,
+	       "sample_who() reads them at once");
+
+/* Process, CPU and source as one number, to compare two samples by. */
+static inline uint64_t sample_who(const struct sample *sample)
+{
+	uint64_t who;
+
+	memcpy(&who, (const char *)sample + offsetof(struct sample, pid), sizeof(who));
+	return who & UINT64_MAX >> 8; /* without the page's size */
+}
 
 /* Of a mapping of @bytes; 0: that is no page's size. */
 static inline uint8_t sample_page_shift(uint64_t bytes)

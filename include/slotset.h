@@ -30,7 +30,17 @@ struct slotset {
 int slotset_init(struct slotset *set, const struct tablemem_ops *ops);
 void slotset_done(struct slotset *set); /* accepts a zeroed one */
 
-void slotset_add(struct slotset *set, uint32_t slot);
+/* The rare half of slotset_add(). */
+void slotset_set(struct slotset *set, uint32_t slot);
+
+/* What is in it already costs a look, and no write. */
+static inline void slotset_add(struct slotset *set, uint32_t slot)
+{
+	if (__builtin_expect(!(atomic_load_explicit(&set->word[slot / 64], memory_order_relaxed) >> (slot % 64) & 1),
+			     0))
+		slotset_set(set, slot);
+}
+
 /* false: it wasn't there. */
 bool slotset_remove(struct slotset *set, uint32_t slot);
 bool slotset_has(const struct slotset *set, uint32_t slot);

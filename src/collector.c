@@ -15,10 +15,29 @@
 
 #define USER_END (UINT64_C(1) << 56) /* addresses of programs, five-level page tables; the kernel's have bit 63 set */
 
+/* What samples of one process, one CPU and one source, to pages of one node have in common. */
+struct kind {
+	uint64_t who; /* see sample_who() */
+	int32_t nid;
+	enum stat_id reason; /* why they are no evidence; STAT_MAX: they are, and @context is set */
+	struct hotness_context context;
+};
+
+#define KIND_BITS 6 /* where more kinds than 2^6 come by turns, some of them are made again and again */
+
 struct collector {
 	struct collector_params params; /* queues: our own array */
 	size_t next_queue;              /* begins the next round, so that a full queue can't starve the others */
+	/*
+	 * Kinds of the samples of a batch, in the order of their first ones, and where to look for one: samples come
+	 * in rows, and a few rows by turns. Only of one batch, since what was found in another read section may be
+	 * freed by now. They stay to its end, whatever takes their place there.
+	 */
+	uint8_t kind_at[1 << KIND_BITS];
+	struct kind kinds[COLLECTOR_BATCH_SAMPLES];
 };
+
+_Static_assert(COLLECTOR_BATCH_SAMPLES <= UINT8_MAX + 1, "kind_at");
 
 struct collector *collector_new(const struct collector_params *params)
 {
@@ -45,27 +64,15 @@ void collector_free(struct collector *collector)
 	free(collector);
 }
 
-/* Where pages of one node go when one CPU touches them. */
-struct placement {
-	int32_t nid; /* -1: none yet */
-	uint32_t cpu;
-	enum stat_id reason; /* why its samples are no evidence; STAT_MAX: they are */
-	struct hotness_place place;
-};
-
-#define PLACEMENTS 8 /* by node; more nodes than that at once only cost a lookup each */
-
 /* What holds for a batch: one read section, one snapshot. */
 struct batch {
 	struct collector *collector;
 	const struct topology *topology;
 	struct record_rule rules[SAMPLE_SOURCE_MAX];
 	uint64_t now_ns;
-	/* The last pid and what it came to: samples of a process come in rows. */
-	uint32_t pid; /* 0: none yet */
-	int owner_r;
-	struct owner *owner;
-	struct placement placements[PLACEMENTS];
+	uint64_t who; /* of the last sample, and where its kinds begin */
+	uint32_t row;
+	uint32_t n_kinds;
 	size_t n;
 	struct hotness_item items[COLLECTOR_BATCH_SAMPLES];
 };
@@ -111,85 +118,79 @@ static enum stat_id discard_reason(const struct sample *sample)
 	return STAT_DISCARDED_NO_PHYS;
 }
 
-static enum stat_id owner_reason(const struct batch *batch)
+static enum stat_id owner_reason(const struct collector *collector, uint32_t pid, int r)
 {
-	switch (batch->owner_r) {
+	switch (r) {
 	case -ESRCH:
 		return STAT_DISCARDED_OWNER_GONE;
 	case -EPERM:
-		return batch->pid == owners_self_pid(batch->collector->params.owners) ? STAT_DISCARDED_SELF
-										      : STAT_DISCARDED_KERNEL;
+		return pid == owners_self_pid(collector->params.owners) ? STAT_DISCARDED_SELF : STAT_DISCARDED_KERNEL;
 	default:
 		return STAT_DROPPED_MEMORY;
 	}
 }
 
-static void look_up_placement(const struct topology *topology, struct placement *p)
+/* Fill @ret for the likes of @sample. */
+static __attribute__((noinline)) void make_kind(const struct batch *batch, const struct sample *sample, int nid,
+						struct kind *ret)
 {
-	p->reason = STAT_MAX;
-	p->place = (struct hotness_place){ .nid = p->nid,
-					   .is_lower = nodeset_has(&topology->lower, p->nid),
-					   .target_nid = -1 };
-	if (p->place.is_lower)
-		p->place.target_nid = topology_target(topology, p->nid, topology_cpu_node(topology, (int)p->cpu));
-	else if (!nodeset_has(&topology->top, p->nid))
-		p->reason = STAT_DISCARDED_UNMANAGED_NODE;
-}
+	const struct collector_params *params = &batch->collector->params;
+	unsigned int source = sample->source < SAMPLE_SOURCE_MAX ? sample->source : SAMPLE_SOURCE_HINT_FAULTS;
+	const struct topology *topology = batch->topology;
+	struct hotness_place place = { .nid = nid, .is_lower = nodeset_has(&topology->lower, nid), .target_nid = -1 };
+	struct owner *owner;
+	int r;
 
-/* Where the page is: STAT_MAX, or why it doesn't matter. */
-static enum stat_id place_page(struct batch *batch, const struct sample *sample, struct hotness_place *ret)
-{
-	int nid = topology_block_node(batch->topology, sample->phys >> PAGE_SHIFT);
-	struct placement *p;
-
-	if (nid < 0)
-		return STAT_DISCARDED_UNKNOWN_PFN;
-	p = &batch->placements[(unsigned int)nid % PLACEMENTS];
-	if (p->nid != nid || p->cpu != sample->cpu) {
-		p->nid = nid;
-		p->cpu = sample->cpu;
-		look_up_placement(batch->topology, p);
+	*ret = (struct kind){ .who = sample_who(sample), .nid = nid, .reason = STAT_MAX };
+	if (place.is_lower) {
+		place.target_nid = topology_target(topology, nid, topology_cpu_node(topology, sample->cpu));
+	} else if (!nodeset_has(&topology->top, nid)) {
+		ret->reason = STAT_DISCARDED_UNMANAGED_NODE;
+		return;
 	}
-	*ret = p->place;
-	return p->reason;
+	r = owners_get(params->owners, sample->pid, batch->now_ns, &owner);
+	if (r < 0)
+		ret->reason = owner_reason(batch->collector, sample->pid, r);
+	else
+		ret->context = hotness_context(&batch->rules[source], owner->slot, &place);
 }
 
 /* STAT_MAX, with @ret filled, or why the sample is no evidence. */
-static enum stat_id look_at_sample(struct batch *batch, const struct sample *sample, struct hotness_item *ret)
+static inline enum stat_id look_at_sample(struct batch *batch, const struct sample *sample, struct hotness_item *ret)
 {
-	unsigned int source = sample->source < SAMPLE_SOURCE_MAX ? sample->source : SAMPLE_SOURCE_HINT_FAULTS;
+	struct collector *collector = batch->collector;
 	enum stat_id reason = discard_reason(sample);
+	uint64_t who = sample_who(sample);
+	struct kind *kind;
+	uint8_t *at;
+	int nid;
 
-	if (reason == STAT_MAX)
-		reason = place_page(batch, sample, &ret->place);
-	if (reason != STAT_MAX)
+	if (__builtin_expect(reason != STAT_MAX, 0))
 		return reason;
-	if (sample->pid != batch->pid) {
-		batch->pid = sample->pid;
-		batch->owner_r = owners_get(batch->collector->params.owners, sample->pid, batch->now_ns, &batch->owner);
+	nid = topology_block_node(batch->topology, sample->phys >> PAGE_SHIFT);
+	if (__builtin_expect(nid < 0, 0))
+		return STAT_DISCARDED_UNKNOWN_PFN;
+	if (who != batch->who) {
+		batch->who = who;
+		batch->row = (uint32_t)(who * UINT64_C(0x9e3779b97f4a7c15) >> 32);
 	}
-	if (batch->owner_r < 0)
-		return owner_reason(batch);
+	at = &collector->kind_at[(batch->row + (uint32_t)nid) % (1 << KIND_BITS)];
+	kind = &collector->kinds[*at];
+	if (__builtin_expect(*at >= batch->n_kinds || kind->who != who || kind->nid != nid, 0)) {
+		*at = (uint8_t)batch->n_kinds++;
+		kind = &collector->kinds[*at];
+		make_kind(batch, sample, nid, kind);
+	}
 	ret->sample = sample;
-	ret->rule = &batch->rules[source];
-	ret->owner_slot = batch->owner->slot;
-	return STAT_MAX;
+	ret->context = &kind->context;
+	return kind->reason;
 }
 
-#define LANE_BITS 12
-_Static_assert(HOTNESS_RESULTS *LANE_BITS <= 64 && COLLECTOR_BATCH_SAMPLES < 1 << LANE_BITS, "a batch fits a lane");
-
 /* Each sample ends in exactly one of useful, dropped and discarded, see stats.def. */
-static void count_results(const struct batch *batch)
+static void count_results(const struct batch *batch, const uint32_t n[HOTNESS_RESULTS])
 {
 	struct stats_slot *stats = batch->collector->params.stats;
-	/* A lane for each result: a chain of additions to a register rather than to memory. */
-	uint64_t lanes = 0, n[HOTNESS_RESULTS];
 
-	for (size_t i = 0; i < batch->n; i++)
-		lanes += UINT64_C(1) << (LANE_BITS * batch->items[i].result);
-	for (int result = 0; result < HOTNESS_RESULTS; result++)
-		n[result] = lanes >> (LANE_BITS * result) & ((1U << LANE_BITS) - 1);
 	stats_add(stats, STAT_DROPPED_MEMORY, n[HOTNESS_NO_MEMORY]);
 	stats_add(stats, STAT_DISCARDED_FIRST_SIGHTING, n[HOTNESS_FIRST_SIGHTING]);
 	stats_add(stats, STAT_RECORDED, n[HOTNESS_RECORDED] + n[HOTNESS_READY]);
@@ -200,22 +201,21 @@ static void count_results(const struct batch *batch)
 static void take_batch(struct batch *batch, const struct sample *samples, size_t n)
 {
 	const struct collector_params *params = &batch->collector->params;
+	uint32_t counts[HOTNESS_RESULTS] = { 0 };
 
-	/* What was found in another read section may be freed by now. */
-	batch->pid = 0;
-	for (size_t i = 0; i < PLACEMENTS; i++)
-		batch->placements[i].nid = -1;
+	batch->who = 0;
+	batch->row = batch->n_kinds = 0;
 	batch->n = 0;
 	for (size_t i = 0; i < n; i++) {
 		enum stat_id reason = look_at_sample(batch, &samples[i], &batch->items[batch->n]);
 
-		if (reason == STAT_MAX)
+		if (__builtin_expect(reason == STAT_MAX, 1))
 			batch->n++;
 		else
 			stats_inc(params->stats, reason);
 	}
-	hotness_access_batch(params->hotness, params->shard, batch->items, batch->n);
-	count_results(batch);
+	hotness_access_batch(params->hotness, params->shard, batch->items, batch->n, counts);
+	count_results(batch, counts);
 }
 
 /* Up to @max samples of one queue, where they lie. */
@@ -237,7 +237,7 @@ static size_t take_from(struct batch *batch, struct sample_queue *queue, size_t 
 size_t collector_step(struct collector *collector, const struct config *config, uint64_t now_ns, size_t budget)
 {
 	const struct collector_params *params = &collector->params;
-	struct batch batch; /* five KiB: not zeroed */
+	struct batch batch; /* three KiB: not zeroed */
 	size_t taken = 0;
 
 	batch.collector = collector;

@@ -1,414 +1,389 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The path of a sample into the tables. In the steady state (a base page of a slow node that was sampled before) it
+ * The path of most samples into the tables. In the steady state (a base page of a slow node that was sampled before) it
  * touches three lines that are not in a cache of the core: the chunk word, the page's word, and the region. The word is
  * found by PFN and names the region, so there is no lookup by address; and since it names this very page of it, the
  * page was seen before: neither the hash of the regions nor the bitmap of pages is looked at.
+ *
+ * Each of these lines is likely a cache miss of its own, and often a walk of the page tables. On the processors that
+ * were measured a walk holds up all instructions behind it but other walks close behind; and a compare-and-swap waits
+ * for all before it. So the samples of a batch go through the steps in groups:
+ *
+ *   locate   the chunk, and by it the word; then, in one go, all words of the group are asked for
+ *   find     the word, and by it the region; then, in one go, all regions of the group
+ *   take     what the sample means to both
+ *
+ * A group is some steps ahead of the next one: what it has asked for arrives while the others are worked on.
+ *
+ * What isn't as described is odd. It goes the same way, beside the others, and then to hotness_take().
  */
 #include <assert.h>
 
-#include "hotmap_update.h"
-#include "hotness_internal.h"
-#include "owners.h"
-#include "regions_internal.h"
-#include "sample.h"
+#include "hotness_path.h"
 
-/* A sample on its way through the steps of a batch. */
-struct probe {
-	uint64_t key; /* of the region; 0: can't be taken */
-	uint64_t pfn;
-	uint32_t page; /* of the region */
-	uint32_t chunk;
-	struct hotmap_section *section; /* NULL: there is no record to look for, or no section yet */
-	uint64_t chunk_word;
-	struct hotmap_spot spot;
-	uint64_t raw;          /* the word, when it was found; 0: none, or of another page of its region */
-	uint32_t slot;         /* that the word names */
-	struct region *region; /* of that slot, or where the bucket leads; NULL: none */
-	const void *ask;       /* the line that the next step needs; may be any address */
+#define GROUP  8
+#define GROUPS 4
+
+struct group {
+	struct hotness_item *items;
+	unsigned int n;
+	unsigned int n_odd;
+	struct hotness_probe probes[GROUP];
 };
 
-static enum region_mapping mapping_of(const struct sample *sample)
+/* What holds for all of a batch. */
+struct batch {
+	struct hotness *hotness;
+	unsigned int shard;
+	bool by_region;         /* who changes it meanwhile counts a sample more or less */
+	uint64_t last_ns;       /* of what was taken */
+	uint64_t epoch_from_ns; /* where the epoch of the last one began, */
+	uint64_t epoch;         /* and its number */
+	uint32_t *counts;       /* of odd ones, by result */
+	uint32_t plain, ready;  /* the others: how many, and how many of these became ready */
+};
+
+struct hotness_context hotness_context(const struct record_rule *rule, uint32_t owner_slot,
+				       const struct hotness_place *place)
 {
-	if (__builtin_expect(sample->page_shift < REGION_SHIFT, 1))
-		return REGION_BASE_PAGES;
-	return sample->page_shift >= 30 ? REGION_HUGE_1G : REGION_HUGE_2M;
-}
-
-static bool wants_record(const struct hotness_item *item)
-{
-	return item->place.is_lower && item->place.target_nid >= 0;
-}
-
-/* First step: what it is, and the chunk word or the bucket. */
-static void locate(const struct hotness *hotness, unsigned int shard, const struct hotness_item *item,
-		   struct probe *ret)
-{
-	const struct sample *sample = item->sample;
-	const struct hotmap *map = hotness->map;
-	uint64_t index;
-
-	ret->section = NULL;
-	ret->raw = 0;
-	ret->region = NULL;
-	ret->key = 0;
-	if (sample->addr >= REGION_ADDR_MAX || sample->phys >> HOTMAP_PHYS_BITS)
-		return;
-	ret->key = regions_key(item->owner_slot, sample->addr);
-	ret->page = (uint32_t)(sample->addr >> PAGE_SHIFT) & (REGION_PAGES - 1);
-	ret->pfn = sample->phys >> PAGE_SHIFT;
-	if (__builtin_expect(sample->page_shift >= REGION_SHIFT, 0)) {
-		ret->page = 0;
-		ret->pfn &= ~(uint64_t)(REGION_PAGES - 1);
-	}
-	if (!wants_record(item)) {
-		regions_prefetch_bucket(hotness->regions, shard, ret->key);
-		return;
-	}
-	index = ret->pfn >> map->section_shift;
-	ret->chunk = (uint32_t)(ret->pfn >> HOTMAP_CHUNK_SHIFT) & (map->chunks - 1);
-	ret->section = index < map->sections_max ? hotmap_section_at(map, index) : NULL;
-	if (ret->section)
-		__builtin_prefetch((const void *)hotmap_chunk_word(map, ret->section, ret->chunk));
-}
-
-/* Second step: the word, or its chunk, or the region. */
-static void find_word(const struct hotness *hotness, unsigned int shard, struct probe *probe)
-{
-	const struct hotmap *map = hotness->map;
-	unsigned int page = (unsigned int)probe->pfn & (HOTMAP_CHUNK_PAGES - 1);
-
-	if (!probe->section) {
-		if (probe->key)
-			probe->region = regions_prefetch_region(hotness->regions, shard, probe->key);
-		probe->ask = probe->region;
-		return;
-	}
-	probe->chunk_word = atomic_load_explicit(hotmap_chunk_word(map, probe->section, probe->chunk),
-						 memory_order_acquire); /* C2 */
-	probe->ask = hotmap_chunk_of(probe->chunk_word);
-	if (probe->chunk_word & HOTMAP_DENSE) {
-		probe->spot = hotmap_find(map, probe->chunk_word, page);
-		probe->ask = probe->spot.at;
-		if (hotmap_is_narrow(map))
-			__builtin_prefetch((const void *)hotmap_slots(probe->spot.chunk, HOTMAP_CHUNK_PAGES));
-	}
-}
-
-/* Third step: the region that the word names, or the bucket of a page that has none, or what pages were seen. */
-static void find_region(const struct hotness *hotness, unsigned int shard, struct probe *probe)
-{
-	const struct hotmap *map = hotness->map;
-	uint32_t backref;
-	uint64_t raw;
-
-	if (!probe->section) {
-		if (probe->region)
-			regions_prefetch_seen(probe->region, probe->page);
-		return;
-	}
-	probe->ask = NULL;
-	if (!(probe->chunk_word & HOTMAP_DENSE))
-		probe->spot = hotmap_find(map, probe->chunk_word, (unsigned int)probe->pfn & (HOTMAP_CHUNK_PAGES - 1));
-	raw = probe->spot.at ? hotmap_load(map, probe->spot.at) : 0;
-	if (raw == 0) {
-		regions_prefetch_bucket(hotness->regions, shard, probe->key);
-		return;
-	}
-	backref = hotmap_backref(hotmap_wide(map, probe->spot.chunk, probe->spot.cap, raw));
-	if (REGION_PAGE_OF(backref) != probe->page) {
-		regions_prefetch_bucket(hotness->regions, shard, probe->key);
-		return;
-	}
-	probe->raw = raw;
-	probe->slot = REGION_SLOT_OF(backref);
-	probe->region = regions_slot(hotness->regions, probe->slot);
-	probe->ask = probe->region;
-}
-
-/* One writer, so no locked add. */
-static void add_one(_Atomic uint64_t *counter)
-{
-	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + 1, memory_order_relaxed);
-}
-
-static bool by_region(const struct hotness *hotness)
-{
-	return atomic_load_explicit(&hotness->by_region, memory_order_relaxed);
-}
-
-/* What is decided about @region; nothing, where the policy is not one that decides regions. */
-static uint32_t decision_of(const struct hotness *hotness, const struct region *region)
-{
-	return by_region(hotness) ? atomic_load_explicit(&region->decision, memory_order_relaxed) : 0;
-}
-
-/* Its pages carry the heat one by one: the policy has found that each that is seen is worth its move. */
-static struct record_rule rule_of(const struct hotness_item *item, uint32_t decision)
-{
-	struct record_rule rule = *item->rule;
-
-	if ((decision & REGION_DECISION_KIND) == REGION_DECISION_PAGES)
-		rule.freq_threshold = 1;
-	return rule;
-}
-
-/* The access is evidence for @region, which is in @slot. */
-static void count(struct hotness *hotness, const struct hotness_item *item, struct region *region, uint32_t slot)
-{
-	const struct sample *sample = item->sample;
-
-	region_note(region, &(struct region_note){
-				    .latency = sample->latency,
-				    .target_nid = item->place.is_lower ? item->place.target_nid : -1,
-				    .is_far = item->place.is_lower,
-				    .by_fault = sample->flags & SAMPLE_MAYBE_FIRST_TOUCH,
-			    });
-	region_count(region, sample->time_ns);
-	if (wants_record(item))
-		slotset_add(&hotness->marks, slot);
-}
-
-static struct hotmap_access make_access(const struct hotness_item *item, const struct record_rule *rule,
-					uint32_t backref)
-{
-	return (struct hotmap_access){
-		.rule = rule, .backref = backref, .nid = item->place.target_nid, .now_ns = item->sample->time_ns
+	return (struct hotness_context){
+		.rule = rule,
+		.owner_slot = owner_slot,
+		.place = *place,
+		.wants_record = place->is_lower && place->target_nid >= 0,
+		.key_base = regions_key(owner_slot, 0),
+		.region_place = region_place(place->nid, place->is_lower ? place->target_nid : -1, place->is_lower),
 	};
 }
 
-static enum hotness_result record(struct hotness *hotness, struct hotness_shard *shard, const struct hotness_item *item,
-				  const struct record_rule *rule, uint64_t pfn, uint32_t backref)
+/* First step of an odd one: ask for the chunk, or for the bucket of its region. */
+static __attribute__((noinline)) void locate_odd(const struct batch *batch, const struct hotness_item *item,
+						 struct hotness_probe *ret)
 {
-	struct hotmap_access access = make_access(item, rule, backref);
-	enum hotmap_result result;
-	bool is_new;
+	const struct hotmap *map = batch->hotness->map;
+	const struct sample *sample = item->sample;
+	const uint64_t pfn = hotness_pfn(sample);
 
-	result = hotmap_touch(hotness->map, pfn, &access, &is_new);
-	if (result == HOTMAP_NO_MEMORY)
-		return HOTNESS_NO_MEMORY;
-	if (is_new)
-		add_one(&shard->records_made);
-	return result == HOTMAP_READY ? HOTNESS_READY : HOTNESS_RECORDED;
+	*ret = (struct hotness_probe){ .odd = true };
+	if (!hotness_can_take(sample))
+		return;
+	if (item->context->wants_record)
+		ret->section = hotmap_section_at(map, pfn >> map->section_shift);
+	if (!ret->section) {
+		regions_prefetch_bucket(batch->hotness->regions, batch->shard, hotness_key(item->context, sample));
+		return;
+	}
+	ret->chunk_word = atomic_load_explicit(hotmap_chunk_word(map, ret->section, hotness_chunk(map, pfn)),
+					       memory_order_acquire); /* C2 */
+	ret->at =
+		hotmap_dense_word(hotmap_is_narrow(map), ret->chunk_word, (unsigned int)pfn & (HOTMAP_CHUNK_PAGES - 1));
+	__builtin_prefetch(hotmap_chunk_of(ret->chunk_word));
 }
 
-/*
- * The page has a record, and that names this page of this region: true, and *@ret. Then the region's page was seen
- * before, since it is seen before it is recorded, and no word outlives its region.
- */
-static inline bool take_known(struct hotness *hotness, struct hotness_shard *shard, const struct hotness_item *item,
-			      const struct probe *probe, enum hotness_result *ret)
+/* First step: the chunk, and where the word is, or would be if it had one for each page. false: it is odd. */
+static inline __attribute__((always_inline)) bool locate(const bool narrow, const struct hotmap *map,
+							 const struct hotness_item *item, struct hotness_probe *ret)
 {
-	struct hotmap *map = hotness->map;
-	const uint64_t now_ns = item->sample->time_ns;
-	struct region *region = probe->region;
-	struct hotmap_change change = { 0 };
-	struct record_rule rule;
-	struct hotmap_access access;
-	enum hotmap_swap swap;
-	uint64_t raw, last_ns;
-	uint32_t decision;
+	const struct sample *sample = item->sample;
+	uint64_t pfn = sample->phys >> PAGE_SHIFT, index = pfn >> map->section_shift;
 
-	if (probe->raw == 0)
+	if (__builtin_expect(!item->context->wants_record, 0) || hotness_is_huge(sample) ||
+	    __builtin_expect(sample->addr >= REGION_ADDR_MAX || index >= map->sections_max, 0))
 		return false;
-	raw = hotmap_load(map, probe->spot.at);
-	/* It still names the same, and that is still there: by now the region may be another. */
-	if (((raw ^ probe->raw) & hotmap_backref_bits(map)) != 0 || raw == 0 ||
-	    atomic_load_explicit(&region->key, memory_order_acquire) != probe->key || /* K2 */
-	    atomic_load_explicit(&region->state, memory_order_relaxed) != REGION_LIVE)
+	ret->odd = false;
+	ret->section = hotmap_section_at(map, index);
+	if (__builtin_expect(!ret->section, 0))
 		return false;
-	decision = decision_of(hotness, region);
-	if ((decision & REGION_DECISION_FORGET) ||
-	    (atomic_load_explicit(&region->mapping, memory_order_relaxed) & REGION_HAS_FORGOTTEN &&
-	     !region_has_seen(region, probe->page)))
-		return false;
-	region_touch(region, now_ns, item->place.nid, mapping_of(item->sample));
-	add_one(&shard->far_samples); /* only those have records */
-	count(hotness, item, region, probe->slot);
-	rule = rule_of(item, decision);
-	last_ns = atomic_load_explicit(&probe->section->last_ns, memory_order_relaxed);
-	if (now_ns < last_ns + (1U << HOTMAP_USE_SHIFT) &&
-	    hotmap_swap_simple(map, &probe->spot, raw, &rule, item->place.target_nid, now_ns / NSEC_PER_MSEC,
-			       &change.ready)) {
-		*ret = HOTNESS_RECORDED;
-		if (change.ready)
-			*ret = hotmap_swapped(map, probe->section, probe->chunk, &change) == HOTMAP_READY
-				       ? HOTNESS_READY
-				       : HOTNESS_RECORDED;
-		return true;
-	}
-	access = make_access(item, &rule, hotmap_backref(hotmap_wide(map, probe->spot.chunk, probe->spot.cap, raw)));
-	hotmap_use_section(probe->section, now_ns);
-	swap = hotmap_swap(map, &probe->spot, raw, &access, last_ns, &change);
-	if (swap != HOTMAP_SWAPPED) {
-		/* Its chunk is being replaced, or the record was taken and the chunk's table is full. */
-		*ret = record(hotness, shard, item, &rule, probe->pfn, access.backref);
-		return true;
-	}
-	/* Taken by a migrator this moment, and made again. */
-	if (change.old == 0)
-		add_one(&shard->records_made);
-	*ret = hotmap_swapped(map, probe->section, probe->chunk, &change) == HOTMAP_READY ? HOTNESS_READY
-											  : HOTNESS_RECORDED;
+	ret->chunk_word = atomic_load_explicit(hotmap_chunk_word(map, ret->section, hotness_chunk(map, pfn)),
+					       memory_order_acquire); /* C2 */
+	ret->at = hotmap_dense_word(narrow, ret->chunk_word, (unsigned int)pfn & (HOTMAP_CHUNK_PAGES - 1));
 	return true;
 }
 
-/* The sample's region, made when it is new. NULL: no memory. */
-static struct region *get_region(struct hotness *hotness, unsigned int shard, const struct hotness_item *item,
-				 uint64_t key, uint32_t *ret_slot, bool *ret_new)
+static inline __attribute__((always_inline)) void locate_group(const bool narrow, struct batch *batch,
+							       struct group *group)
 {
-	struct region *region = regions_find_key(hotness->regions, shard, key, ret_slot);
-	struct owner *owner;
+	const struct hotmap *map = batch->hotness->map;
+	uint64_t last_ns = batch->last_ns;
 
-	*ret_new = !region;
-	if (region)
-		return region;
-	region = regions_add(hotness->regions, shard, item->owner_slot, item->sample->addr, item->sample->time_ns,
-			     ret_slot);
-	owner = region ? owners_at(hotness->owners, item->owner_slot) : NULL;
-	if (owner)
-		atomic_fetch_add_explicit(&owner->regions, 1, memory_order_relaxed);
-	return region;
+	const struct hotness_item *item = group->items;
+	struct hotness_probe *const end = &group->probes[group->n];
+
+	group->n_odd = 0;
+	for (struct hotness_probe *probe = group->probes; probe < end; probe++, item++) {
+		uint64_t time_ns = item->sample->time_ns;
+
+		if (__builtin_expect(!locate(narrow, map, item, probe), 0)) {
+			locate_odd(batch, item, probe);
+			group->n_odd++;
+			if (!hotness_can_take(item->sample))
+				time_ns = 0;
+		}
+		last_ns = time_ns > last_ns ? time_ns : last_ns;
+	}
+	batch->last_ns = last_ns;
+	for (const struct hotness_probe *probe = group->probes; probe < end; probe++) {
+		__builtin_prefetch(probe->at, 1);
+		if (narrow)
+			__builtin_prefetch(
+				(const void *)hotmap_slots(hotmap_chunk_of(probe->chunk_word), HOTMAP_CHUNK_PAGES));
+	}
 }
 
-static enum hotness_result take(struct hotness *hotness, unsigned int shard_nr, const struct hotness_item *item,
-				const struct probe *probe)
+/* The back-reference of a word that was found. @narrow: told by the caller, so that there is a loop for each width. */
+static inline __attribute__((always_inline)) uint32_t backref_of(const bool narrow, const struct hotness_probe *probe,
+								 uint64_t raw)
 {
-	struct hotness_shard *shard = &hotness->shard[shard_nr];
+	struct hotmap_spot spot;
+
+	if (!narrow)
+		return hotmap_backref(raw);
+	spot = hotmap_spot_at(probe->chunk_word, probe->at);
+	return hotmap_narrow_backref(spot.chunk, spot.cap, raw);
+}
+
+/* The word of @page, and the region that it names. false: none, or it names another page. */
+static inline __attribute__((always_inline)) bool find(const bool narrow, const struct hotness *hotness,
+						       const struct sample *sample, uint64_t page,
+						       struct hotness_probe *probe)
+{
+	uint32_t backref;
+	uint64_t raw;
+
+	if (__builtin_expect(!(probe->chunk_word & HOTMAP_DENSE), 0)) {
+		/* Its pages are few, and have an index. */
+		probe->at = hotmap_find(hotness->map, probe->chunk_word,
+					(unsigned int)hotness_pfn(sample) & (HOTMAP_CHUNK_PAGES - 1))
+				    .at;
+		if (!probe->at)
+			return false;
+	}
+	raw = hotmap_load_as(narrow, probe->at);
+	if (narrow && raw == 0)
+		return false;
+	backref = backref_of(narrow, probe, raw);
+	if (__builtin_expect(((backref ^ page) & (REGION_PAGES - 1)) != 0 || raw == 0, 0))
+		return false;
+	probe->raw = raw;
+	probe->region = regions_slot(hotness->regions, REGION_SLOT_OF(backref));
+	return true;
+}
+
+/* Second step of an odd one, or, where it @was_looked_for, of one that turned out to be. */
+static __attribute__((noinline)) void find_odd(const struct batch *batch, const struct hotness_item *item,
+					       bool was_looked_for, struct hotness_probe *probe)
+{
+	const struct hotness *hotness = batch->hotness;
+	uint64_t key = hotness_key(item->context, item->sample);
+
+	probe->odd = true;
+	probe->raw = 0;
+	probe->region = NULL;
+	if (!hotness_can_take(item->sample))
+		return;
+	if (!probe->section)
+		probe->region = regions_prefetch_region(hotness->regions, batch->shard, key);
+	else if (was_looked_for ||
+		 !find(hotmap_is_narrow(hotness->map), hotness, item->sample, hotness_page(item->sample), probe))
+		regions_prefetch_bucket(hotness->regions, batch->shard, key);
+}
+
+static inline __attribute__((always_inline)) void find_group(const bool narrow, const struct batch *batch,
+							     struct group *group)
+{
+	const struct hotness *hotness = batch->hotness;
+	const struct hotness_item *item = group->items;
+	struct hotness_probe *const end = &group->probes[group->n];
+
+	for (struct hotness_probe *probe = group->probes; probe < end; probe++, item++) {
+		const struct sample *sample = item->sample;
+
+		if (__builtin_expect(probe->odd, 0)) {
+			find_odd(batch, item, false, probe);
+		} else if (__builtin_expect(!find(narrow, hotness, sample, sample->addr >> PAGE_SHIFT, probe), 0)) {
+			find_odd(batch, item, true, probe);
+			group->n_odd++;
+		}
+	}
+	for (const struct hotness_probe *probe = group->probes; probe < end; probe++)
+		__builtin_prefetch(probe->region, 1);
+}
+
+/* A step of odd ones alone: which pages of the region were seen. */
+static inline void find_seen(const struct group *group)
+{
+	for (unsigned int i = 0; group->n_odd && i < group->n; i++) {
+		const struct hotness_probe *probe = &group->probes[i];
+
+		if (probe->odd && !probe->section && probe->region)
+			regions_prefetch_seen(probe->region, hotness_page(group->items[i].sample));
+	}
+}
+
+/* Mark the pages of items that became ready, by number. */
+static __attribute__((noinline)) void mark(struct batch *batch, struct group *group, const uint8_t *ready, size_t n)
+{
+	const struct hotmap_change change = { .ready = true };
+	struct hotmap *map = batch->hotness->map;
+
+	for (size_t k = 0; k < n; k++) {
+		struct hotness_item *item = &group->items[ready[k]];
+
+		hotmap_swapped(map, group->probes[ready[k]].section, hotness_chunk(map, hotness_pfn(item->sample)),
+			       &change);
+		item->result = HOTNESS_READY;
+	}
+	batch->ready += (uint32_t)n;
+}
+
+/*
+ * Last step: the page has a record, and that names this page of this region. Then the region's page was seen before,
+ * since it is seen before it is recorded, and no word outlives its region. false: it isn't so any more, and nothing was
+ * done. *@ret_ready: it became ready, and has yet to be marked.
+ */
+static inline __attribute__((always_inline)) bool take(const bool narrow, struct batch *batch,
+						       struct hotness_item *item, const struct hotness_probe *probe,
+						       bool *ret_ready)
+{
 	const struct sample *sample = item->sample;
-	enum hotness_result result;
+	const struct hotness_context *context = item->context;
+	struct region *region = probe->region;
+	const uint64_t now_ns = sample->time_ns, raw = hotmap_load_as(narrow, probe->at);
+	unsigned int mapping = atomic_load_explicit(&region->mapping, memory_order_relaxed);
 	struct record_rule rule;
-	struct region *region;
-	uint32_t slot, decision;
-	bool is_new;
-	int first;
+	uint64_t next, was = raw;
+	uint32_t decision;
 
-	if (probe->key == 0)
-		return HOTNESS_NO_MEMORY;
-	if (take_known(hotness, shard, item, probe, &result))
-		return result;
-	region = get_region(hotness, shard_nr, item, probe->key, &slot, &is_new);
-	if (!region)
-		return HOTNESS_NO_MEMORY;
-	region_touch(region, sample->time_ns, item->place.nid, mapping_of(sample));
-	decision = decision_of(hotness, region);
-	if (decision & REGION_DECISION_FORGET)
-		region_forget(region, sample->time_ns);
-	first = region_see(&hotness->mem, region, probe->page);
-	if (first < 0)
-		return HOTNESS_NO_MEMORY;
-	/* Where a policy decides regions: one that is to move anyway, or is near, tells nothing by one more page. */
-	if (first && (!by_region(hotness) ||
-		      (item->place.is_lower && (decision & REGION_DECISION_KIND) != REGION_DECISION_WHOLE)))
-		add_one(&shard->pages_seen);
-	if (wants_record(item)) {
-		add_one(&shard->far_samples);
-		if (is_new)
-			add_one(&shard->far_novel);
+	*ret_ready = false;
+	/* By now the word may be another, or the region. */
+	if (__builtin_expect(((raw ^ probe->raw) & hotmap_backref_bits_as(narrow)) != 0 ||
+				     atomic_load_explicit(&region->key, memory_order_acquire) !=
+					     hotness_key(context, sample) || /* K2 */
+				     atomic_load_explicit(&region->state, memory_order_relaxed) != REGION_LIVE,
+			     0))
+		return false;
+	/* Of another mapping; or it has to be looked up whether the page was seen. */
+	if (__builtin_expect(mapping != REGION_BASE_PAGES, 0) &&
+	    (mapping != (REGION_BASE_PAGES | REGION_HAS_FORGOTTEN) || !region_has_seen(region, hotness_page(sample))))
+		return false;
+	decision = hotness_decision(batch->by_region, region);
+	if (__builtin_expect(decision & REGION_DECISION_FORGET, 0))
+		return false;
+	if (__builtin_expect(now_ns - batch->epoch_from_ns >= REGION_EPOCH_NS, 0)) {
+		batch->epoch = region_epoch(now_ns);
+		batch->epoch_from_ns = batch->epoch * REGION_EPOCH_NS;
 	}
-	if (first && (sample->flags & SAMPLE_MAYBE_FIRST_TOUCH))
-		return HOTNESS_FIRST_SIGHTING;
-	count(hotness, item, region, slot);
-	if (!wants_record(item))
-		return HOTNESS_FAST;
-	rule = rule_of(item, decision);
-	return record(hotness, shard, item, &rule, probe->pfn, REGION_BACKREF(slot, probe->page));
-}
-
-/*
- * Each line that a sample touches is likely a cache miss of its own, and often a walk of the page tables, and a
- * compare-and-swap waits for all before it. So the samples of a batch go through the steps in groups, one group behind
- * the other: what a group asks for arrives while the others are worked on, and since there is no compare-and-swap in
- * the first three steps, the misses and walks of a group overlap.
- */
-#define GROUP 8
-
-/* The probes of a group; @n of them, from item @from on. */
-struct group {
-	size_t from, n;
-	struct probe probes[GROUP];
-};
-
-static uint64_t locate_group(const struct hotness *hotness, unsigned int shard, const struct hotness_item *items,
-			     struct group *group, uint64_t last_ns)
-{
-	const struct hotness_item *item = &items[group->from];
-
-	for (struct probe *probe = group->probes; probe < group->probes + group->n; probe++, item++) {
-		locate(hotness, shard, item, probe);
-		if (item->sample->time_ns > last_ns && probe->key)
-			last_ns = item->sample->time_ns;
+	region_touch(region, now_ns, &context->region_place);
+	hotness_count(item, batch->epoch, region);
+	slotset_add(&batch->hotness->marks, REGION_SLOT_OF(backref_of(narrow, probe, raw)));
+	rule = hotness_rule(context, decision);
+	item->result = HOTNESS_RECORDED;
+	if (__builtin_expect(now_ns >= atomic_load_explicit(&probe->section->last_ns, memory_order_relaxed) +
+						     (1U << HOTMAP_USE_SHIFT) ||
+				     !hotmap_next_simple(narrow, raw, &rule, context->place.target_nid,
+							 now_ns / NSEC_PER_MSEC, &next) ||
+				     !hotmap_cas_as(narrow, probe->at, &was, next),
+			     0)) {
+		item->result = hotness_update(batch->hotness, batch->shard, item, probe, was, decision);
+		batch->ready += item->result == HOTNESS_READY;
+		return true;
 	}
-	return last_ns;
+	*ret_ready = hotmap_became_ready(narrow, raw, next);
+	return true;
 }
 
-/*
- * Ask for what a step of a group has found to be needed. By itself in a short loop: a prefetch that walks the page
- * tables holds up what comes behind it, but not another prefetch.
- */
-static void ask_group(const struct group *group)
+/* Which pages become ready can't be foreseen: they are put aside without a branch, and marked in a row. */
+static inline __attribute__((always_inline)) void take_group(const bool narrow, struct batch *batch,
+							     struct group *group)
 {
-	for (const struct probe *probe = group->probes; probe < group->probes + group->n; probe++)
-		__builtin_prefetch(probe->ask, 1);
+	const struct hotness_probe *const begin = group->probes, *const end = begin + group->n;
+	struct hotness_item *item = group->items;
+	uint8_t ready[GROUP + 1];
+	size_t n_ready = 0;
+
+	batch->plain += group->n;
+	for (const struct hotness_probe *probe = begin; probe < end; probe++, item++) {
+		bool is_ready;
+
+		if (__builtin_expect(probe->odd, 0) ||
+		    __builtin_expect(!take(narrow, batch, item, probe, &is_ready), 0)) {
+			item->result = hotness_take(batch->hotness, batch->shard, item, probe);
+			batch->counts[item->result]++;
+			batch->plain--;
+			continue;
+		}
+		ready[n_ready] = (uint8_t)(probe - begin);
+		n_ready += is_ready;
+	}
+	if (n_ready)
+		mark(batch, group, ready, n_ready);
 }
 
-static void find_words(const struct hotness *hotness, unsigned int shard, struct group *group)
+static inline __attribute__((always_inline)) void run(const bool narrow, struct batch *batch,
+						      struct hotness_item *items, size_t n)
 {
-	for (struct probe *probe = group->probes; probe < group->probes + group->n; probe++)
-		find_word(hotness, shard, probe);
-	ask_group(group);
-}
-
-static void find_regions(const struct hotness *hotness, unsigned int shard, struct group *group)
-{
-	for (struct probe *probe = group->probes; probe < group->probes + group->n; probe++)
-		find_region(hotness, shard, probe);
-	ask_group(group);
-}
-
-static void take_group(struct hotness *hotness, unsigned int shard, struct hotness_item *items,
-		       const struct group *group)
-{
-	struct hotness_item *item = &items[group->from];
-
-	for (const struct probe *probe = group->probes; probe < group->probes + group->n; probe++, item++)
-		item->result = take(hotness, shard, item, probe);
-}
-
-void hotness_access_batch(struct hotness *hotness, unsigned int shard_nr, struct hotness_item *items, size_t n)
-{
-	struct hotness_shard *shard = &hotness->shard[shard_nr];
-	uint64_t now_ns = atomic_load_explicit(&shard->now_ns, memory_order_relaxed), last_ns = now_ns;
 	const size_t n_groups = (n + GROUP - 1) / GROUP;
-	struct group groups[4]; /* not zeroed */
+	struct group groups[GROUPS]; /* not zeroed */
 
-	assert(shard_nr < hotness->shards);
-	for (size_t i = 0; i < n_groups + 3; i++) {
-		struct group *group = &groups[i % 4];
+	for (size_t i = 0; i < n_groups + GROUPS - 1; i++) {
+		struct group *group = &groups[i % GROUPS];
 
 		if (i < n_groups) {
-			group->from = i * GROUP;
-			group->n = n - group->from < GROUP ? n - group->from : GROUP;
-			last_ns = locate_group(hotness, shard_nr, items, group, last_ns);
+			group->items = &items[i * GROUP];
+			group->n = n - i * GROUP < GROUP ? (unsigned int)(n - i * GROUP) : GROUP;
+			locate_group(narrow, batch, group);
 		}
-		if (i >= 1 && i - 1 < n_groups)
-			find_words(hotness, shard_nr, &groups[(i - 1) % 4]);
-		if (i >= 2 && i - 2 < n_groups)
-			find_regions(hotness, shard_nr, &groups[(i - 2) % 4]);
+		/* Between the two that ask for much: more at once than fits is forgotten. */
 		if (i >= 3)
-			take_group(hotness, shard_nr, items, &groups[(i - 3) % 4]);
+			take_group(narrow, batch, &groups[(i - 3) % GROUPS]);
+		if (i >= 1 && i - 1 < n_groups)
+			find_group(narrow, batch, &groups[(i - 1) % GROUPS]);
+		if (i >= 2 && i - 2 < n_groups)
+			find_seen(&groups[(i - 2) % GROUPS]);
 	}
-	if (last_ns != now_ns)
-		atomic_store_explicit(&shard->now_ns, last_ns, memory_order_relaxed);
+}
+
+static __attribute__((noinline)) void run_narrow(struct batch *batch, struct hotness_item *items, size_t n)
+{
+	run(true, batch, items, n);
+}
+
+static __attribute__((noinline)) void run_wide(struct batch *batch, struct hotness_item *items, size_t n)
+{
+	run(false, batch, items, n);
+}
+
+void hotness_access_batch(struct hotness *hotness, unsigned int shard_nr, struct hotness_item *items, size_t n,
+			  uint32_t counts[HOTNESS_RESULTS])
+{
+	struct hotness_shard *shard = &hotness->shard[shard_nr];
+	uint64_t now_ns = atomic_load_explicit(&shard->now_ns, memory_order_relaxed);
+	struct batch batch = {
+		.hotness = hotness,
+		.shard = shard_nr,
+		.by_region = hotness_by_region(hotness),
+		.last_ns = now_ns,
+		.counts = counts,
+	};
+
+	assert(shard_nr < hotness->shards);
+	(hotmap_is_narrow(hotness->map) ? run_narrow : run_wide)(&batch, items, n);
+	hotness_add(&shard->far_samples, batch.plain); /* only those have records */
+	counts[HOTNESS_RECORDED] += batch.plain - batch.ready;
+	counts[HOTNESS_READY] += batch.ready;
+	if (batch.last_ns != now_ns)
+		atomic_store_explicit(&shard->now_ns, batch.last_ns, memory_order_relaxed);
 }
 
 enum hotness_result hotness_access_page(struct hotness *hotness, unsigned int shard, const struct record_rule *rule,
 					const struct sample *sample, uint32_t owner_slot,
 					const struct hotness_place *place)
 {
-	struct hotness_item item = { .sample = sample, .rule = rule, .owner_slot = owner_slot, .place = *place };
+	const struct hotness_context context = hotness_context(rule, owner_slot, place);
+	struct hotness_item item = { .sample = sample, .context = &context };
+	uint32_t counts[HOTNESS_RESULTS] = { 0 };
 
 	assert(rule->layout == hotness->layout);
-	hotness_access_batch(hotness, shard, &item, 1);
+	hotness_access_batch(hotness, shard, &item, 1, counts);
 	return item.result;
 }

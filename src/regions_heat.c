@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <math.h>
 
-#include "regions.h"
+#include "regions_heat.h"
 #include "tablemem.h"
 
 static bool seen_inline(const struct region *region, unsigned int n, unsigned int page)
@@ -93,171 +93,132 @@ static int roll_epochs(uint64_t *heat, uint64_t now_ns)
 	return 0;
 }
 
-/*
- * The evidence word. Times are in units of 2^28 ns, 0.27 s, of which 12 bits are 18 minutes: the policy has it begun
- * anew long before.
- *
- *   0-11 samples   12-23 time of the first   24-27 those of the first second, up to 15   28-34 seconds with later ones
- *   35-42 heat before, in steps of 2^(1/8)   43-50 latency, 4 bits of exponent and 4 of mantissa
- *   51-57 target node + 1   58-60 votes for it   61 by faults   62-63 far: up for a far sample, down for a near one
- */
-#define UNIT_SHIFT  28
-#define UNITS_WRAP  4096U
-#define UNITS_LATE  64U /* a sample that is older than the first one by up to so many is a late one */
-#define FIRST_UNITS 5U  /* so many units apart is at least four whole ones, 1.07 s */
-#define SAMPLES_MAX 4095U
-#define FIRST_MAX   15U
-#define SECONDS_MAX 127U
-#define BEFORE_ONE  128 /* code of one sample a second */
-#define TARGET_MAX  126
-#define VOTES_MAX   7U
-
-static uint32_t get_bits(uint64_t word, unsigned int shift, unsigned int width)
+/* @heat with one more access at @now_ns. *@ret_new_second: none of its second was counted before. */
+static uint64_t heat_counted(uint64_t heat, uint64_t now_ns, bool *ret_new_second)
 {
-	return (uint32_t)(word >> shift) & ((1U << width) - 1);
+	int back = roll_epochs(&heat, now_ns);
+	uint64_t count;
+
+	*ret_new_second = false;
+	if (back >= REGION_EPOCHS)
+		return heat;
+	count = heat >> (16 * back) & 0xffff;
+	*ret_new_second = count == 0;
+	return count == 0xffff ? heat : heat + (UINT64_C(1) << (16 * back));
 }
 
-static uint64_t put_bits(uint64_t word, unsigned int shift, unsigned int width, uint32_t value)
+#define BEFORE_ONE 128 /* code of one sample a second */
+
+struct region_place region_place(int nid, int target_nid, bool is_far)
 {
-	uint64_t mask = ((UINT64_C(1) << width) - 1) << shift;
+	const uint32_t all = UINT32_MAX;
+	struct region_place place = {
+		.node_bit = nid < 0 ? 0 : UINT64_C(1) << (nid < REGION_NODE_LAST ? nid : REGION_NODE_LAST),
+		.target_nid = target_nid,
+		.is_far = is_far,
+		.settled_mask = region_bits(REGION_EV_FAR, all),
+		.settled = region_bits(REGION_EV_FAR, is_far ? REGION_FAR_MAX : 0),
+	};
 
-	return (word & ~mask) | ((uint64_t)value << shift & mask);
-}
-
-#define EV_SAMPLES 0, 12
-#define EV_BEGUN   12, 12
-#define EV_FIRST   24, 4
-#define EV_SECONDS 28, 7
-#define EV_BEFORE  35, 8
-#define EV_LATENCY 43, 8
-#define EV_TARGET  51, 7
-#define EV_VOTES   58, 3
-#define EV_FAULTS  61, 1
-#define EV_FAR     62, 2
-#define FAR_MAX    3U
-
-/* Units since the first sample; 0 for a late one. */
-static uint32_t units_since(uint64_t evidence, uint64_t now_ns)
-{
-	uint32_t units = ((uint32_t)(now_ns >> UNIT_SHIFT) - get_bits(evidence, EV_BEGUN)) & (UNITS_WRAP - 1);
-
-	return units >= UNITS_WRAP - UNITS_LATE ? 0 : units;
-}
-
-static uint32_t latency_cycles(uint32_t code)
-{
-	return code ? (16 + (code & 15)) << (code >> 4) : 0;
-}
-
-/* At least 16 cycles, and at most 2^20. */
-static uint32_t latency_code(uint32_t cycles)
-{
-	unsigned int exponent;
-
-	if (cycles < 17)
-		return 1;
-	if (cycles >= 31U << 15)
-		return 255;
-	exponent = 31 - (unsigned int)__builtin_clz(cycles) - 4;
-	return exponent << 4 | (cycles >> exponent & 15);
-}
-
-void region_note(struct region *region, const struct region_note *note)
-{
-	uint32_t latency = note->latency, far;
-	int target_nid = note->target_nid;
-	uint64_t e = atomic_load_explicit(&region->evidence, memory_order_relaxed), before = e;
-
-	if (latency) {
-		uint32_t mean = latency_cycles(get_bits(e, EV_LATENCY));
-
-		mean = mean ? mean - mean / 4 + (latency < 1U << 20 ? latency : 1U << 20) / 4 : latency;
-		e = put_bits(e, EV_LATENCY, latency_code(mean));
+	if (target_nid >= 0 && target_nid < REGION_TARGET_MAX) {
+		place.settled_mask |= region_bits(REGION_EV_TARGET, all) | region_bits(REGION_EV_VOTES, all);
+		place.settled |= region_bits(REGION_EV_TARGET, (uint32_t)target_nid + 1) |
+				 region_bits(REGION_EV_VOTES, REGION_VOTES_MAX);
 	}
-	/* The vote of Boyer and Moore: who has most of the votes ends up named. */
-	if (target_nid >= 0 && target_nid < TARGET_MAX) {
-		uint32_t votes = get_bits(e, EV_VOTES);
+	return place;
+}
 
-		if (get_bits(e, EV_TARGET) == (uint32_t)target_nid + 1)
-			votes += votes < VOTES_MAX;
+/* Target, votes and far after an access to @place. */
+static uint64_t evidence_placed(uint64_t evidence, const struct region_place *place)
+{
+	uint32_t far = region_get_bits(evidence, REGION_EV_FAR), votes, named;
+
+	/* The vote of Boyer and Moore: who has most of the votes ends up named. */
+	if (place->target_nid >= 0 && place->target_nid < REGION_TARGET_MAX) {
+		votes = region_get_bits(evidence, REGION_EV_VOTES);
+		named = region_get_bits(evidence, REGION_EV_TARGET);
+		if (named == (uint32_t)place->target_nid + 1)
+			votes += votes < REGION_VOTES_MAX;
 		else if (votes > 0)
 			votes--;
 		else
-			e = put_bits(e, EV_TARGET, (uint32_t)target_nid + 1);
-		e = put_bits(e, EV_VOTES, votes);
+			evidence = region_put_bits(evidence, REGION_EV_TARGET, (uint32_t)place->target_nid + 1);
+		evidence = region_put_bits(evidence, REGION_EV_VOTES, votes);
 	}
-	far = get_bits(e, EV_FAR);
-	if (note->is_far ? far < FAR_MAX : far > 0)
-		e = put_bits(e, EV_FAR, note->is_far ? far + 1 : far - 1);
-	if (note->by_fault)
-		e = put_bits(e, EV_FAULTS, 1);
-	if (e != before)
-		atomic_store_explicit(&region->evidence, e, memory_order_relaxed);
+	if (place->is_far ? far < REGION_FAR_MAX : far > 0)
+		evidence = region_put_bits(evidence, REGION_EV_FAR, place->is_far ? far + 1 : far - 1);
+	return evidence;
 }
 
-/* @is_new_second: no sample of this second was counted before. */
-static void count_evidence(struct region *region, uint64_t now_ns, bool is_new_second)
+/* One sample more. @is_new_second: no sample of this second was counted before. */
+static uint64_t evidence_counted(uint64_t evidence, uint64_t now_ns, bool is_new_second)
 {
-	uint64_t e = atomic_load_explicit(&region->evidence, memory_order_relaxed);
-	uint32_t samples = get_bits(e, EV_SAMPLES);
+	uint32_t samples = region_get_bits(evidence, REGION_EV_SAMPLES);
+	uint32_t seconds = region_get_bits(evidence, REGION_EV_SECONDS);
 
-	if (samples == 0 && get_bits(e, EV_BEFORE) == 0 && get_bits(e, EV_SECONDS) == 0)
-		e = put_bits(e, EV_BEGUN, (uint32_t)(now_ns >> UNIT_SHIFT));
-	if (samples == SAMPLES_MAX)
-		return;
-	e++;
-	if (units_since(e, now_ns) < FIRST_UNITS) {
-		if (get_bits(e, EV_FIRST) < FIRST_MAX)
-			e = put_bits(e, EV_FIRST, get_bits(e, EV_FIRST) + 1);
-	} else if (get_bits(e, EV_SECONDS) == 0 || (is_new_second && get_bits(e, EV_SECONDS) < SECONDS_MAX)) {
-		e = put_bits(e, EV_SECONDS, get_bits(e, EV_SECONDS) + 1);
+	if (samples == 0 && region_get_bits(evidence, REGION_EV_BEFORE) == 0 && seconds == 0)
+		evidence = region_put_bits(evidence, REGION_EV_BEGUN, (uint32_t)(now_ns >> REGION_UNIT_SHIFT));
+	if (samples == REGION_SAMPLES_MAX)
+		return evidence;
+	evidence++;
+	if (region_units_since(evidence, now_ns) < REGION_FIRST_UNITS) {
+		if (region_get_bits(evidence, REGION_EV_FIRST) < REGION_FIRST_MAX)
+			evidence += region_bits(REGION_EV_FIRST, 1);
+	} else if (seconds == 0 || (is_new_second && seconds < REGION_SECONDS_MAX)) {
+		evidence += region_bits(REGION_EV_SECONDS, 1);
 	}
-	atomic_store_explicit(&region->evidence, e, memory_order_relaxed);
+	return evidence;
 }
 
-void region_count(struct region *region, uint64_t now_ns)
+void region_count_any(struct region *region, uint64_t now_ns, const struct region_place *place, uint32_t latency,
+		      bool by_fault)
 {
 	uint64_t heat = atomic_load_explicit(&region->heat, memory_order_relaxed);
-	int back = roll_epochs(&heat, now_ns);
-	bool is_new_second = false;
+	uint64_t evidence = atomic_load_explicit(&region->evidence, memory_order_relaxed);
+	bool is_new_second;
 
-	if (back < REGION_EPOCHS) {
-		uint64_t count = heat >> (16 * back) & 0xffff;
-
-		is_new_second = count == 0;
-		if (count != 0xffff)
-			heat += UINT64_C(1) << (16 * back);
-	}
+	if (latency)
+		evidence = region_evidence_latency(evidence, latency);
+	evidence = evidence_placed(evidence, place);
+	if (by_fault)
+		evidence |= region_bits(REGION_EV_FAULTS, 1);
+	heat = heat_counted(heat, now_ns, &is_new_second);
+	evidence = evidence_counted(evidence, now_ns, is_new_second);
 	atomic_store_explicit(&region->heat, heat, memory_order_relaxed);
-	count_evidence(region, now_ns, is_new_second);
+	atomic_store_explicit(&region->evidence, evidence, memory_order_relaxed);
 }
 
 void region_evidence(const struct region *region, uint64_t now_ns, struct region_evidence *ret)
 {
 	uint64_t e = atomic_load_explicit(&region->evidence, memory_order_relaxed);
-	uint32_t samples = get_bits(e, EV_SAMPLES), first = get_bits(e, EV_FIRST);
-	uint32_t units = samples > 0 || get_bits(e, EV_SECONDS) > 0 ? units_since(e, now_ns) : 0;
-	uint64_t since_ns = (uint64_t)units << UNIT_SHIFT, idle_ns = region_idle_ns(region, now_ns);
+	uint32_t samples = region_get_bits(e, REGION_EV_SAMPLES), first = region_get_bits(e, REGION_EV_FIRST);
+	uint32_t units = samples > 0 || region_get_bits(e, REGION_EV_SECONDS) > 0 ? region_units_since(e, now_ns) : 0;
+	uint64_t since_ns = (uint64_t)units << REGION_UNIT_SHIFT, idle_ns = region_idle_ns(region, now_ns);
 
 	*ret = (struct region_evidence){
 		.samples = (uint16_t)samples,
 		.first = (uint16_t)first,
 		/* With the first second's counter at its end, nobody knows. */
-		.later = (uint16_t)(get_bits(e, EV_SECONDS) == 0 || first == FIRST_MAX ? 0 : samples - first),
-		.seconds = (uint16_t)get_bits(e, EV_SECONDS),
-		.by_faults = get_bits(e, EV_FAULTS),
-		.watched_ns = units > FIRST_UNITS ? (uint64_t)(units - FIRST_UNITS) << UNIT_SHIFT : 0,
+		.later = (uint16_t)(region_get_bits(e, REGION_EV_SECONDS) == 0 || first == REGION_FIRST_MAX
+					    ? 0
+					    : samples - first),
+		.seconds = (uint16_t)region_get_bits(e, REGION_EV_SECONDS),
+		.by_faults = region_get_bits(e, REGION_EV_FAULTS),
+		.watched_ns =
+			units > REGION_FIRST_UNITS ? (uint64_t)(units - REGION_FIRST_UNITS) << REGION_UNIT_SHIFT : 0,
 		.span_ns = since_ns > idle_ns ? since_ns - idle_ns : 0,
-		.before_per_sec = get_bits(e, EV_BEFORE) ? exp2(((int)get_bits(e, EV_BEFORE) - BEFORE_ONE) / 8.0) : -1,
-		.latency = latency_cycles(get_bits(e, EV_LATENCY)),
-		.far_part = get_bits(e, EV_FAR) / (double)FAR_MAX,
-		.target_nid = (int)get_bits(e, EV_TARGET) - 1,
+		.before_per_sec = region_get_bits(e, REGION_EV_BEFORE)
+					  ? exp2(((int)region_get_bits(e, REGION_EV_BEFORE) - BEFORE_ONE) / 8.0)
+					  : -1,
+		.latency = region_latency_cycles(region_get_bits(e, REGION_EV_LATENCY)),
+		.far_part = region_get_bits(e, REGION_EV_FAR) / (double)REGION_FAR_MAX,
+		.target_nid = (int)region_get_bits(e, REGION_EV_TARGET) - 1,
 	};
 }
 
 bool region_is_by_faults(const struct region *region)
 {
-	return get_bits(atomic_load_explicit(&region->evidence, memory_order_relaxed), EV_FAULTS);
+	return region_get_bits(atomic_load_explicit(&region->evidence, memory_order_relaxed), REGION_EV_FAULTS);
 }
 
 void region_forget(struct region *region, uint64_t now_ns)
@@ -271,17 +232,17 @@ void region_forget(struct region *region, uint64_t now_ns)
 	region_evidence(region, now_ns, &evidence);
 	sec = (double)evidence.watched_ns / 1e9;
 	/* After a few seconds only: a first touch isn't heat. */
-	if (sec > 4 && evidence.first < FIRST_MAX) {
+	if (sec > 4 && evidence.first < REGION_FIRST_MAX) {
 		per_sec = evidence.later / sec;
 		code = per_sec > 0 ? (int)lround(8 * log2(per_sec)) + BEFORE_ONE : 1;
 		code = code < 1 ? 1 : code > 255 ? 255 : code;
 	}
 	/* So many units ago, that what comes now is later than a second after the first. */
-	e = put_bits(e, EV_BEGUN, (uint32_t)(now_ns >> UNIT_SHIFT) - FIRST_UNITS);
-	e = put_bits(e, EV_SAMPLES, 0);
-	e = put_bits(e, EV_FIRST, 0);
-	e = put_bits(e, EV_SECONDS, 1);
-	e = put_bits(e, EV_BEFORE, (uint32_t)code);
+	e = region_put_bits(e, REGION_EV_BEGUN, (uint32_t)(now_ns >> REGION_UNIT_SHIFT) - REGION_FIRST_UNITS);
+	e = region_put_bits(e, REGION_EV_SAMPLES, 0);
+	e = region_put_bits(e, REGION_EV_FIRST, 0);
+	e = region_put_bits(e, REGION_EV_SECONDS, 1);
+	e = region_put_bits(e, REGION_EV_BEFORE, (uint32_t)code);
 	atomic_store_explicit(&region->evidence, e, memory_order_relaxed);
 	for (unsigned int i = 0; seen && i < REGION_PAGES / 64; i++)
 		atomic_store_explicit(&seen->bits[i], 0, memory_order_relaxed);

@@ -24,13 +24,11 @@ void slotset_done(struct slotset *set)
 	*set = (struct slotset){ 0 };
 }
 
-void slotset_add(struct slotset *set, uint32_t slot)
+void slotset_set(struct slotset *set, uint32_t slot)
 {
 	uint64_t bit = UINT64_C(1) << (slot % 64), word_bit = UINT64_C(1) << (slot / 64 % 64);
 
 	assert(slot < SLOTSET_SLOTS);
-	if (atomic_load_explicit(&set->word[slot / 64], memory_order_relaxed) & bit)
-		return;
 	atomic_fetch_or_explicit(&set->word[slot / 64], bit, memory_order_acq_rel);         /* K1 */
 	atomic_fetch_or_explicit(&set->group[slot / 4096], word_bit, memory_order_acq_rel); /* K1 */
 }

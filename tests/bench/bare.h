@@ -4,7 +4,7 @@
  * many random cache lines as a sample of theirs touches in the steady state, those that it writes updated. Nothing
  * else: no record to take apart, no lookup, no comparison. What it reaches is what the machine's memory allows.
  *
- * The lines of one sample, of a base page that was sampled before (hotmap_update.h, hotness_batch.c):
+ * The lines of one sample, of a base page that was sampled before (hotness_batch.c):
  *   chunk    read      8 bytes for each 2 MiB           pointer to the words
  *   word     written   8 bytes for each page            record and back-reference, which finds the region
  *   region   written  64 bytes for each region

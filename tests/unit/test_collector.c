@@ -330,6 +330,38 @@ static void processes_change(void)
 	bench_free(b);
 }
 
+/* More processes by turns in one batch than are remembered by their hash: each sample is its own process's. */
+static void many_processes_by_turns(void)
+{
+	enum { PROCESSES = COLLECTOR_BATCH_SAMPLES - 8, FIRST_PID = 1000 };
+	struct bench *b = bench_new(RECORD_PRECISE, 1ULL << 30);
+	struct hotness_region r;
+	uint32_t found = 0;
+
+	for (uint32_t i = 0; i < PROCESSES; i++)
+		rig_put_process(b->rig, FIRST_PID + i, "one", 'S', 0, 5555 + i);
+	for (uint32_t i = 0; i < PROCESSES; i++) {
+		struct sample s = good_sample(b, i);
+
+		s.pid = FIRST_PID + i;
+		s.phys = rig_phys(i % 3 ? 1 : 0, i + 1); /* there is no physical address 0 */
+		push(b, 0, &s);
+	}
+	CU_ASSERT_EQUAL(collector_step(b->collector, &b->config, b->rig->now_ns, COLLECTOR_BATCH_SAMPLES), PROCESSES);
+	CU_ASSERT_EQUAL(stat_of(b, STAT_USEFUL), PROCESSES);
+	rcu_enter();
+	for (uint32_t i = 0; i < PROCESSES; i++) {
+		uint32_t owner = rig_owner(b->rig, FIRST_PID + i);
+
+		found += hotness_find_region(b->rig->hotness, FIRST_PID + i, owner, good_sample(b, i).addr,
+					     b->rig->now_ns, &r) &&
+			 r.pages == 1 && r.nodes == (i % 3 ? 2 : 1);
+	}
+	rcu_leave();
+	CU_ASSERT_EQUAL(found, PROCESSES);
+	bench_free(b);
+}
+
 /* Publish the machine as it is now. */
 static void read_again(struct bench *b)
 {
@@ -382,4 +414,4 @@ static void memory_comes_and_goes(void)
 
 TEST_MAIN(collector, TEST(every_end_has_its_counter), TEST(no_memory_is_a_drop), TEST(the_threshold_is_by_source),
 	  TEST(the_target_is_topologys), TEST(steps_are_bounded_and_fair), TEST(without_queues), TEST(processes_change),
-	  TEST(memory_comes_and_goes))
+	  TEST(many_processes_by_turns), TEST(memory_comes_and_goes))

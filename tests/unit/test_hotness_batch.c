@@ -63,9 +63,11 @@ static void agrees(enum record_layout layout)
 {
 	static struct rig_scan scan = { .decide = keep_some };
 	static struct draw drawn[BATCH_MAX];
+	static struct hotness_context contexts[BATCH_MAX];
 	static struct hotness_item items[BATCH_MAX];
 	struct hotness_options options = rig_options;
 	uint64_t wrong = 0, results[HOTNESS_RESULTS] = { 0 };
+	uint32_t counts[HOTNESS_RESULTS] = { 0 };
 	struct hotness_usage usage[2];
 	struct hotness *tables[2];
 	uint32_t owner[PIDS];
@@ -86,13 +88,11 @@ static void agrees(enum record_layout layout)
 			hotness_set_memory_max(tables[k], round % 50 > 45 ? 1000 : 1ULL << 30);
 		for (size_t i = 0; i < n; i++) {
 			drawn[i] = draw(rig->now_ns, layout);
-			items[i] = (struct hotness_item){ .sample = &drawn[i].sample,
-							  .rule = &rig->rule,
-							  .owner_slot = owner[drawn[i].sample.pid - 100],
-							  .place = drawn[i].place };
+			contexts[i] = hotness_context(&rig->rule, owner[drawn[i].sample.pid - 100], &drawn[i].place);
+			items[i] = (struct hotness_item){ .sample = &drawn[i].sample, .context = &contexts[i] };
 		}
 		rcu_enter();
-		hotness_access_batch(tables[0], 0, items, n);
+		hotness_access_batch(tables[0], 0, items, n, counts);
 		for (size_t i = 0; i < n; i++) {
 			enum hotness_result result =
 				hotness_access_page(tables[1], 0, &rig->rule, &drawn[i].sample,
@@ -122,9 +122,13 @@ static void agrees(enum record_layout layout)
 	CU_ASSERT_EQUAL(usage[0].records, usage[1].records);
 	CU_ASSERT_EQUAL(usage[0].chunks, usage[1].chunks);
 	CU_ASSERT_EQUAL(usage[0].pages_seen, usage[1].pages_seen);
+	CU_ASSERT_EQUAL(usage[0].far_samples, usage[1].far_samples);
+	CU_ASSERT_EQUAL(usage[0].far_novel, usage[1].far_novel);
 	CU_ASSERT_EQUAL(usage[0].bytes, usage[1].bytes);
-	for (int result = 0; result < HOTNESS_RESULTS; result++)
+	for (int result = 0; result < HOTNESS_RESULTS; result++) {
 		CU_ASSERT(results[result] > 0);
+		CU_ASSERT_EQUAL(counts[result], results[result]);
+	}
 	hotness_free(tables[1]);
 	rig->hotness = tables[0];
 	rig_free(rig);

@@ -6,7 +6,7 @@
 
 #include "harness.h"
 #include "rcu.h"
-#include "regions.h"
+#include "regions_heat.h"
 #include "retire.h"
 #include "tablemem.h"
 
@@ -218,6 +218,7 @@ static void epochs_agree_with_a_table(void)
 {
 	struct rig *rig = rig_new(1);
 	static uint32_t table[1000];
+	const struct region_place place = region_place(0, -1, false);
 	uint64_t now_ns = 0, seed = 7;
 	unsigned int wrong = 0;
 	struct region *region;
@@ -237,13 +238,13 @@ static void epochs_agree_with_a_table(void)
 			at_ns -= (seed >> 20) % (2 * NSEC_PER_SEC);
 		/* What comes first after a pause is never late: a late one would be from before it. */
 		if (at_ns != now_ns)
-			region_touch(region, now_ns, 0, REGION_BASE_PAGES);
-		region_touch(region, at_ns, 0, REGION_BASE_PAGES);
+			region_touch(region, now_ns, &place);
+		region_touch(region, at_ns, &place);
 		if (at_ns != now_ns) {
-			region_count(region, now_ns);
+			region_count(region, now_ns, region_epoch(now_ns), &place, 0, false);
 			table[now_ns / NSEC_PER_SEC]++;
 		}
-		region_count(region, at_ns);
+		region_count(region, at_ns, region_epoch(at_ns), &place, 0, false);
 		table[at_ns / NSEC_PER_SEC]++;
 		region_counts(region, now_ns, counts);
 		for (uint64_t i = 0; i < REGION_EPOCHS && i <= now_ns / NSEC_PER_SEC; i++)
@@ -251,6 +252,14 @@ static void epochs_agree_with_a_table(void)
 	}
 	CU_ASSERT_EQUAL(wrong, 0);
 	rig_free(rig);
+}
+
+static void touch_on(struct region *region, int nid, enum region_mapping mapping)
+{
+	const struct region_place place = region_place(nid, -1, false);
+
+	region_touch(region, 0, &place);
+	region_set_mapping(region, mapping);
 }
 
 static void nodes_and_mapping(void)
@@ -261,13 +270,13 @@ static void nodes_and_mapping(void)
 
 	region = regions_add(rig->regions, 0, 1, ADDR, 0, &slot);
 	CU_ASSERT_EQUAL(region->mapping, REGION_BASE_PAGES);
-	region_touch(region, 0, -1, REGION_HUGE_2M);
+	touch_on(region, -1, REGION_HUGE_2M);
 	CU_ASSERT_EQUAL(region->nodes, 0);
-	region_touch(region, 0, 0, REGION_HUGE_2M);
-	region_touch(region, 0, 62, REGION_HUGE_2M);
+	touch_on(region, 0, REGION_HUGE_2M);
+	touch_on(region, 62, REGION_HUGE_2M);
 	CU_ASSERT_EQUAL(region->nodes, 1 | 1ULL << 62);
-	region_touch(region, 0, 63, REGION_HUGE_1G);
-	region_touch(region, 0, 1023, REGION_HUGE_1G);
+	touch_on(region, 63, REGION_HUGE_1G);
+	touch_on(region, 1023, REGION_HUGE_1G);
 	CU_ASSERT_EQUAL(region->nodes, 1 | 3ULL << 62);
 	CU_ASSERT_EQUAL(region->mapping, REGION_HUGE_1G);
 	rig_free(rig);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "harness.h"
-#include "regions.h"
+#include "regions_heat.h"
 #include "retire.h"
 #include "tablemem.h"
 
@@ -44,9 +44,11 @@ static void rig_free(struct rig *rig)
 
 static void sample(struct rig *rig, unsigned int page)
 {
-	region_touch(rig->region, rig->now_ns, 2, REGION_BASE_PAGES);
+	const struct region_place place = region_place(2, -1, false);
+
+	region_touch(rig->region, rig->now_ns, &place);
 	CU_ASSERT(region_see(&rig->mem, rig->region, page) >= 0);
-	region_count(rig->region, rig->now_ns);
+	region_count(rig->region, rig->now_ns, region_epoch(rig->now_ns), &place, 0, false);
 }
 
 static struct region_evidence look(const struct rig *rig)
@@ -162,11 +164,11 @@ static void samples_saturate(void)
 	rig_free(rig);
 }
 
-static void note(struct rig *rig, uint32_t latency, int target_nid, bool by_fault)
+static void note(struct rig *rig, uint32_t latency, int target_nid, bool is_far, bool by_fault)
 {
-	const struct region_note n = { .latency = latency, .target_nid = target_nid, .by_fault = by_fault };
+	const struct region_place place = region_place(-1, target_nid, is_far);
 
-	region_note(rig->region, &n);
+	region_count(rig->region, rig->now_ns, region_epoch(rig->now_ns), &place, latency, by_fault);
 }
 
 static void far_samples_are_told_from_near_ones(void)
@@ -175,12 +177,12 @@ static void far_samples_are_told_from_near_ones(void)
 
 	CU_ASSERT_EQUAL(look(rig).far_part, 0);
 	for (int i = 0; i < 20; i++)
-		region_note(rig->region, &(struct region_note){ .target_nid = -1, .is_far = true });
+		note(rig, 0, -1, true, false);
 	CU_ASSERT_EQUAL(look(rig).far_part, 1);
-	region_note(rig->region, &(struct region_note){ .target_nid = -1 });
+	note(rig, 0, -1, false, false);
 	CU_ASSERT(look(rig).far_part > 0.6 && look(rig).far_part < 0.7);
 	for (int i = 0; i < 20; i++)
-		region_note(rig->region, &(struct region_note){ .target_nid = -1 });
+		note(rig, 0, -1, false, false);
 	CU_ASSERT_EQUAL(look(rig).far_part, 0);
 	rig_free(rig);
 }
@@ -191,27 +193,76 @@ static void latency_and_target_follow_most(void)
 	struct region_evidence e;
 
 	for (int i = 0; i < 100; i++)
-		note(rig, 800, i % 4 ? 1 : 0, false);
+		note(rig, 800, i % 4 ? 1 : 0, false, false);
 	e = look(rig);
 	CU_ASSERT(e.latency > 700 && e.latency < 900);
 	CU_ASSERT_EQUAL(e.target_nid, 1);
 	CU_ASSERT(!e.by_faults);
 	for (int i = 0; i < 100; i++)
-		note(rig, 200, 0, true);
+		note(rig, 200, 0, false, true);
 	e = look(rig);
 	CU_ASSERT(e.latency > 150 && e.latency < 260);
 	CU_ASSERT_EQUAL(e.target_nid, 0);
 	CU_ASSERT(e.by_faults && region_is_by_faults(rig->region));
 	/* Without either, nothing changes; and a number beyond all. */
-	note(rig, 0, -1, false);
+	note(rig, 0, -1, false, false);
 	CU_ASSERT_EQUAL(look(rig).target_nid, 0);
 	for (int i = 0; i < 100; i++)
-		note(rig, UINT32_MAX, 1000, false);
+		note(rig, UINT32_MAX, 1000, false, false);
 	CU_ASSERT(look(rig).latency > 900000 && look(rig).latency < 1100000);
 	CU_ASSERT_EQUAL(look(rig).target_nid, 0);
 	rig_free(rig);
 }
 
+/* Any bits at all, but often those of the common case. */
+static uint64_t draw(uint64_t *seed)
+{
+	*seed = *seed * 6364136223846793005ULL + 1442695040888963407ULL;
+	return *seed ^ *seed >> 29;
+}
+
+static void the_common_case_is_as_any(void)
+{
+	struct rig *rig = rig_new(5 * SEC);
+	unsigned int wrong = 0, common = 0;
+	uint64_t seed = 5;
+
+	for (unsigned int i = 0; i < 300000; i++) {
+		uint64_t now_ns = (1000 + draw(&seed) % 100) * SEC + draw(&seed) % SEC, heat = draw(&seed);
+		uint64_t evidence = draw(&seed), other_heat, other_evidence, dice = draw(&seed);
+		const struct region_place place =
+			region_place(1, dice & 1 ? (int)(draw(&seed) % 140) - 1 : 3, dice >> 1 & 1);
+		uint32_t latency = dice >> 2 & 1 ? 0 : (uint32_t)draw(&seed) >> (dice >> 3 & 31);
+		bool by_fault = (dice >> 8 & 15) == 0;
+
+		if (dice >> 12 & 7) {
+			heat = region_epoch(now_ns) << 48 | (heat & UINT64_MAX >> 16);
+			evidence = (evidence & ~place.settled_mask) | place.settled;
+			evidence =
+				region_put_bits(evidence, REGION_EV_BEGUN,
+						(uint32_t)(now_ns >> REGION_UNIT_SHIFT) - (uint32_t)(dice >> 20 & 15));
+		}
+		if ((dice >> 15 & 15) == 0)
+			heat |= 0xffff;
+		if ((dice >> 24 & 15) == 0)
+			evidence = region_put_bits(evidence, REGION_EV_SAMPLES, (dice >> 28 & 1) * REGION_SAMPLES_MAX);
+		atomic_store(&rig->region->heat, heat);
+		atomic_store(&rig->region->evidence, evidence);
+		region_count_any(rig->region, now_ns, &place, latency, by_fault);
+		other_heat = atomic_load(&rig->region->heat);
+		other_evidence = atomic_load(&rig->region->evidence);
+		atomic_store(&rig->region->heat, heat);
+		atomic_store(&rig->region->evidence, evidence);
+		region_count(rig->region, now_ns, region_epoch(now_ns), &place, latency, by_fault);
+		wrong += atomic_load(&rig->region->heat) != other_heat ||
+			 atomic_load(&rig->region->evidence) != other_evidence;
+		common += other_heat == heat + 1 && !by_fault;
+	}
+	CU_ASSERT_EQUAL(wrong, 0);
+	CU_ASSERT(common > 100000);
+	rig_free(rig);
+}
+
 TEST_MAIN(regions_evidence, TEST(a_burst_is_no_later_evidence), TEST(a_dense_first_second_is_not_guessed_at),
 	  TEST(forgetting_keeps_the_heat), TEST(samples_saturate), TEST(latency_and_target_follow_most),
-	  TEST(far_samples_are_told_from_near_ones))
+	  TEST(far_samples_are_told_from_near_ones), TEST(the_common_case_is_as_any))
