@@ -12,7 +12,9 @@
  * P2, the acquire of tail, orders the check that a slot is free before the stores into it. No processor makes a store
  * visible before the branch that it depends on is decided, so its absence can't be seen here; the language asks for it.
  *
- * The writer publishes several samples at once; for the reader that is a head that reaches memory late.
+ * The writer publishes several samples at once: when so many as to a batch are due, and at the end of a row, which may
+ * come at any time, and comes when the queue is full. Of the heads that it has published the last may overtake the
+ * others on their way, but none comes before the slots that it speaks of.
  *
  * Counters count modulo 8, as the real ones modulo 2^64, and wrap.
  *
@@ -22,10 +24,14 @@
  * broken: NO_C2 tail without release
  * broken: ONE_TOO_MANY the writer takes a full ring for one with a free slot
  * broken: NO_COPY_UPDATE the reader goes on with its copy of head after it has used it up
+ * broken: NO_ROW_END what is due at the end of a row is not published
+ * broken: PUBLISH_FIRST a sample is published before its slot is written
+ * broken: FULL_BY_HEAD the writer takes slots for free that are written and not published yet
  */
 #define SLOTS   2
 #define WRAP    8
-#define SAMPLES 11 /* more than WRAP */
+#define SAMPLES 11 /* more than WRAP, and no multiple of BATCH */
+#define BATCH   2
 #define POP_MAX 2
 
 #ifdef ONE_TOO_MANY
@@ -38,11 +44,13 @@
 byte slot[SLOTS];
 byte head, tail;
 
-/* Stores of the writer on their way: at most one to each slot, and head up to head_issued. */
+/* Stores of the writer on their way: at most one to each slot, and heads in their order. */
 bool slot_pending[SLOTS];
 byte slot_value[SLOTS];
 byte slot_push[SLOTS]; /* the push that it is of */
-byte head_issued;
+byte written;          /* so many slots, published or not */
+byte head_issued;      /* the last head that was published */
+chan heads = [3] of { byte };
 
 bool writer_done, reader_done;
 
@@ -56,20 +64,43 @@ bool writer_done, reader_done;
 /* The writer's stores reach memory. */
 active proctype memory()
 {
-	byte i;
+	byte next;
 
 end:
 	do
 	:: atomic { slot_pending[0] -> slot[0] = slot_value[0]; slot_pending[0] = false }
 	:: atomic { slot_pending[1] -> slot[1] = slot_value[1]; slot_pending[1] = false }
+	:: d_step { len(heads) > 1 -> heads?next; next = 0 } /* overtaken by the next one */
 #ifdef NO_P1
-	:: atomic { head != head_issued -> head = (head + 1) % WRAP }
+	:: d_step { len(heads) > 0 -> heads?head }
 #else
-	:: atomic { head != head_issued && !EARLIER_PENDING(head) -> head = (head + 1) % WRAP } /* P1 */
+	:: atomic {
+		heads?<next> ->
+		if
+		:: !EARLIER_PENDING((next + WRAP - 1) % WRAP) -> heads?head; next = 0 /* P1 */
+		:: else -> next = 0
+		fi
+	   }
 #endif
-	:: writer_done && reader_done && head == head_issued && !slot_pending[0] && !slot_pending[1] -> break
+	:: writer_done && reader_done && len(heads) == 0 && !slot_pending[0] && !slot_pending[1] -> break
 	od
 }
+
+inline publish()
+{
+	atomic {
+		if
+		:: head_issued != written -> head_issued = written; heads!written
+		:: else
+		fi
+	}
+}
+
+#ifdef FULL_BY_HEAD
+#define FULL (DISTANCE(head_issued, tail_seen) >= ROOM)
+#else
+#define FULL (DISTANCE(written, tail_seen) >= ROOM)
+#endif
 
 active proctype writer()
 {
@@ -79,28 +110,46 @@ active proctype writer()
 	:: pushed == SAMPLES -> break
 	:: pushed < SAMPLES ->
 		if
-		:: DISTANCE(head_issued, tail_seen) >= ROOM -> tail_seen = tail /* P2 */
+		:: FULL -> tail_seen = tail /* P2 */
 		:: else
 		fi;
 		if
-		:: DISTANCE(head_issued, tail_seen) >= ROOM ->
-			/* -ENOBUFS; tried again when there is something new to see, so that the model ends. */
+		:: FULL ->
+			/* There is no slot; tried again when there is something new to see, so that the model ends. */
+#ifndef NO_ROW_END
+			publish();
+#endif
 			tail != tail_seen
 		:: else ->
+#ifdef PUBLISH_FIRST
+			written = (written + 1) % WRAP;
+			publish();
+			written = (written + WRAP - 1) % WRAP;
+#endif
 			atomic {
-				at = head_issued % SLOTS;
+				at = written % SLOTS;
 				/* Two stores to one slot keep their order; the first is there by now. */
 				!slot_pending[at];
 				slot_value[at] = pushed;
-				slot_push[at] = head_issued;
+				slot_push[at] = written;
 				slot_pending[at] = true
 			}
 			atomic {
-				head_issued = (head_issued + 1) % WRAP;
+				written = (written + 1) % WRAP;
 				pushed++
 			}
+			if
+			:: written % BATCH == 0 -> publish()
+			:: written % BATCH != 0 /* the row goes on */
+#ifndef NO_ROW_END
+			:: written % BATCH != 0 -> publish() /* or ends */
+#endif
+			fi
 		fi
 	od;
+#ifndef NO_ROW_END
+	publish();
+#endif
 	writer_done = true
 }
 
