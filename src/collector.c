@@ -33,11 +33,12 @@ struct collector {
 	 * in rows, and a few rows by turns. Only of one batch, since what was found in another read section may be
 	 * freed by now. They stay to its end, whatever takes their place there.
 	 */
-	uint8_t kind_at[1 << KIND_BITS];
+	const struct kind *kind_at[1 << KIND_BITS];
 	struct kind kinds[COLLECTOR_BATCH_SAMPLES];
 };
 
-_Static_assert(COLLECTOR_BATCH_SAMPLES <= UINT8_MAX + 1, "kind_at");
+/* Of no sample: there is no process 0. */
+static const struct kind no_kind;
 
 struct collector *collector_new(const struct collector_params *params)
 {
@@ -161,8 +162,8 @@ static inline enum stat_id look_at_sample(struct batch *batch, const struct samp
 	struct collector *collector = batch->collector;
 	enum stat_id reason = discard_reason(sample);
 	uint64_t who = sample_who(sample);
-	struct kind *kind;
-	uint8_t *at;
+	const struct kind *kind, **at;
+	struct kind *made;
 	int nid;
 
 	if (__builtin_expect(reason != STAT_MAX, 0))
@@ -175,11 +176,11 @@ static inline enum stat_id look_at_sample(struct batch *batch, const struct samp
 		batch->row = (uint32_t)(who * UINT64_C(0x9e3779b97f4a7c15) >> 32);
 	}
 	at = &collector->kind_at[(batch->row + (uint32_t)nid) % (1 << KIND_BITS)];
-	kind = &collector->kinds[*at];
-	if (__builtin_expect(*at >= batch->n_kinds || kind->who != who || kind->nid != nid, 0)) {
-		*at = (uint8_t)batch->n_kinds++;
-		kind = &collector->kinds[*at];
-		make_kind(batch, sample, nid, kind);
+	kind = *at;
+	if (__builtin_expect(kind->who != who || kind->nid != nid, 0)) {
+		made = &collector->kinds[batch->n_kinds++];
+		make_kind(batch, sample, nid, made);
+		kind = *at = made;
 	}
 	ret->sample = sample;
 	ret->context = &kind->context;
@@ -205,6 +206,8 @@ static void take_batch(struct batch *batch, const struct sample *samples, size_t
 
 	batch->who = 0;
 	batch->row = batch->n_kinds = 0;
+	for (size_t i = 0; i < 1 << KIND_BITS; i++)
+		batch->collector->kind_at[i] = &no_kind;
 	batch->n = 0;
 	for (size_t i = 0; i < n; i++) {
 		enum stat_id reason = look_at_sample(batch, &samples[i], &batch->items[batch->n]);
