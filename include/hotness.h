@@ -48,10 +48,11 @@ void hotness_free(struct hotness *hotness);
 /* Shard that takes the samples of @pid at @addr. Pure; the reader deals by it. */
 static inline unsigned int hotness_shard(uint32_t pid, uint64_t addr, unsigned int shards)
 {
-	uint64_t hash = (addr >> REGION_SHIFT ^ (uint64_t)pid << 36) * UINT64_C(0x9e3779b97f4a7c15);
+	uint64_t hash;
 
 	if (shards == 1)
 		return 0;
+	hash = (addr >> REGION_SHIFT ^ (uint64_t)pid << 36) * UINT64_C(0x9e3779b97f4a7c15);
 	hash = (hash ^ hash >> 32) * UINT64_C(0xd6e8feb86659fd93);
 	return (unsigned int)((hash >> 32) * shards >> 32);
 }

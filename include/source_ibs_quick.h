@@ -30,8 +30,8 @@ _Static_assert((int)IBS_LOAD == (int)SAMPLE_LOAD && (int)IBS_STORE == (int)SAMPL
 
 /* What is counted of a record beside its sample. */
 struct source_ibs_seen {
-	uint8_t source; /* enum ibs_source */
-	uint8_t phys;   /* enum ibs_phys */
+	uint64_t source[IBS_SOURCES];
+	uint64_t phys[IBS_PHYS_STATES]; /* but for those that show it */
 };
 
 /* Bytes of a record that source_ibs_quick() takes; more than there ever are: none so far. The reader's thread. */
@@ -52,16 +52,17 @@ static inline uint64_t source_ibs_quick_addr(const unsigned char *at)
 }
 
 /*
- * The record at @at, of which source_ibs_quick_bytes() are there, as a sample of the CPU @cpu. false: it must go the
- * long way; @ret and @ret_seen are undefined then. The reader's thread.
+ * The record at @at, of which source_ibs_quick_bytes() are there, as a sample of the CPU @cpu, and counted in @seen.
+ * false: it must go the long way; @ret is undefined then. The reader's thread.
  */
 static inline bool source_ibs_quick(const struct source_ibs_record *restrict record, const unsigned char *restrict at,
-				    int cpu, struct sample *restrict ret, struct source_ibs_seen *restrict ret_seen)
+				    int cpu, struct sample *restrict ret, struct source_ibs_seen *restrict seen)
 {
 	const struct ibs_decoder *decoder = &record->decoder;
 	const unsigned char *raw = at + SOURCE_IBS_HEAD_BYTES + 4, *tail = raw + decoder->bytes;
 	uint64_t access, valid, linear, physical, phys, weight, latency;
 	uint32_t pid, kind, page, index;
+	enum ibs_phys state;
 
 	/* Two comparisons say that everything is where it was in the last record. */
 	if (__builtin_expect((ibs_get_u64(at) & SOURCE_IBS_HEADER_MASK) != record->quick_header ||
@@ -80,21 +81,22 @@ static inline bool source_ibs_quick(const struct source_ibs_record *restrict rec
 		return false;
 	phys = ibs_get_u64(tail + 16);
 	physical = ibs_get_u64(raw + IBS_AT_LINEAR + 8);
-	if (__builtin_expect((access & IBS_PHYSICAL_VALID) && physical != 0, 1)) {
-		ret_seen->phys = IBS_PHYS_SHOWN;
-		phys = phys ? phys : physical;
-	} else {
-		ret_seen->phys = access & IBS_PHYSICAL_VALID ? IBS_PHYS_ZEROED : IBS_PHYS_CLEARED;
-	}
+	state = IBS_PHYS_SHOWN;
+	if (__builtin_expect(!(access & IBS_PHYSICAL_VALID) || physical == 0, 0))
+		state = access & IBS_PHYSICAL_VALID ? IBS_PHYS_ZEROED : IBS_PHYS_CLEARED;
+	else if (__builtin_expect(phys == 0, 0))
+		phys = physical;
 	phys &= decoder->physical_mask;
 	if (__builtin_expect(phys == 0, 0))
 		return false;
+	if (__builtin_expect(state != IBS_PHYS_SHOWN, 0))
+		seen->phys[state]++;
 
 	/* As in ibs_decode_known(). */
 	valid = decoder->valid[0][access & 0xff] & decoder->valid[1][access >> 8 & 0xff] &
 		decoder->valid[2][access >> 16 & 0xff];
 	index = (uint32_t)valid >> IBS_CASE_AT & (IBS_SOURCE_CASES - 1);
-	ret_seen->source = (uint8_t)decoder->source[index + decoder->source_code[raw[IBS_AT_DATA2]]];
+	seen->source[(uint8_t)decoder->source[index + decoder->source_code[raw[IBS_AT_DATA2]]]]++;
 	page = decoder->page_shift[(uint32_t)valid >> IBS_PAGE_AT] >> 24;
 	if (__builtin_expect(page == 0 && record->sample_type != SOURCE_IBS_TYPE, 0))
 		page = sample_page_shift(ibs_get_u64(tail + SOURCE_IBS_TAIL_BYTES));

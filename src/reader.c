@@ -235,41 +235,26 @@ static void make_sample(const struct source_ring *ring, const struct decode_samp
 struct drained {
 	uint64_t handed_on, queue_full;
 	uint64_t wake; /* a bit for each shard that has something to do */
-	uint64_t ibs;  /* records of an IBS unit; of them, by where the data came from, */
-	uint64_t ibs_source[IBS_SOURCES];
-	uint64_t ibs_phys[IBS_PHYS_STATES]; /* and those that lack nothing else */
+	uint64_t ibs;  /* records of an IBS unit, and what is counted of them */
+	struct source_ibs_seen seen;
 };
 
 _Static_assert(READER_SHARDS_MAX <= 64, "a bit for each shard");
 
-/* Where a sample of @pid at @addr goes; NULL: its queue is full. */
-static inline struct sample *slot_for(struct reader *reader, uint32_t pid, uint64_t addr, unsigned int *ret_shard)
+static void hand_on(struct reader *reader, const struct sample *sample, struct drained *drained)
 {
-	*ret_shard = hotness_shard(pid, addr, reader->shards);
-	return sample_queue_slot(reader->queues[*ret_shard]);
-}
+	unsigned int shard = hotness_shard(sample->pid, sample->addr, reader->shards);
+	struct sample *slot = sample_queue_slot(reader->queues[shard]);
 
-/* What is in the slot is a sample; or it would have been one, in a slot that there isn't. */
-static inline void hand_on(struct reader *reader, unsigned int shard, bool has_slot, struct drained *drained)
-{
 	/* Also when it is full: then its collector has all the more to do. */
 	drained->wake |= 1ULL << shard;
-	if (has_slot) {
-		sample_queue_put(reader->queues[shard]);
-		drained->handed_on++;
-	} else {
+	if (!slot) {
 		drained->queue_full++;
+		return;
 	}
-}
-
-static void hand_on_copy(struct reader *reader, const struct sample *sample, struct drained *drained)
-{
-	unsigned int shard;
-	struct sample *slot = slot_for(reader, sample->pid, sample->addr, &shard);
-
-	if (slot)
-		*slot = *sample;
-	hand_on(reader, shard, slot, drained);
+	*slot = *sample;
+	sample_queue_put(reader->queues[shard]);
+	drained->handed_on++;
 }
 
 /* By where the data of a load came from, the three classes that the kernel's pghot counts; STAT_MAX: none of them. */
@@ -302,13 +287,13 @@ static void count_drained(struct reader *reader, const struct drained *drained)
 		return;
 	stats_add(reader->stats, STAT_TOTAL, drained->ibs);
 	stats_add(reader->stats, STAT_HWHINTS, drained->ibs);
-	stats_add(reader->stats, STAT_HW_PHYS_CLEARED, drained->ibs_phys[IBS_PHYS_CLEARED]);
-	stats_add(reader->stats, STAT_HW_PHYS_ZEROED, drained->ibs_phys[IBS_PHYS_ZEROED]);
+	stats_add(reader->stats, STAT_HW_PHYS_CLEARED, drained->seen.phys[IBS_PHYS_CLEARED]);
+	stats_add(reader->stats, STAT_HW_PHYS_ZEROED, drained->seen.phys[IBS_PHYS_ZEROED]);
 	for (int source = 0; source < IBS_SOURCES; source++) {
 		enum stat_id level = level_of((enum ibs_source)source);
 
 		if (level != STAT_MAX)
-			stats_add(reader->stats, level, drained->ibs_source[source]);
+			stats_add(reader->stats, level, drained->seen.source[source]);
 	}
 }
 
@@ -320,22 +305,31 @@ static void take_ibs_row(struct reader *reader, const struct source_ring *ring, 
 {
 	const struct source_ibs_record *record = reader->ibs;
 	const uint64_t bytes = source_ibs_quick_bytes(record);
+	const unsigned int shards = reader->shards;
+	const int cpu = ring->cpu;
+	uint64_t n = 0, full = 0, wake = 0;
 	struct sample nowhere, *slot;
-	struct source_ibs_seen seen;
 	unsigned int shard;
-	size_t left, done = 0;
-	const unsigned char *row = perf_ring_row(ring->ring, &left);
+	size_t left;
+	const unsigned char *row = perf_ring_row(ring->ring, &left), *const begin = row;
 
-	for (; left - done >= bytes; done += bytes) {
-		slot = slot_for(reader, source_ibs_quick_pid(row + done), source_ibs_quick_addr(row + done), &shard);
-		if (!source_ibs_quick(record, row + done, ring->cpu, slot ? slot : &nowhere, &seen))
+	for (; left >= bytes; row += bytes, left -= bytes) {
+		shard = hotness_shard(source_ibs_quick_pid(row), source_ibs_quick_addr(row), shards);
+		slot = sample_queue_slot(reader->queues[shard]);
+		if (!source_ibs_quick(record, row, cpu, slot ? slot : &nowhere, &drained->seen))
 			break;
-		hand_on(reader, shard, slot, drained);
-		drained->ibs++;
-		drained->ibs_source[seen.source]++;
-		drained->ibs_phys[seen.phys]++;
+		if (slot)
+			sample_queue_put(reader->queues[shard]);
+		else
+			full++;
+		wake |= 1ULL << shard;
+		n++;
 	}
-	perf_ring_skip(ring->ring, done);
+	drained->ibs += n;
+	drained->handed_on += n - full;
+	drained->queue_full += full;
+	drained->wake |= wake;
+	perf_ring_skip(ring->ring, (size_t)(row - begin));
 }
 
 static void take_ibs(struct reader *reader, struct source_ring *ring, const struct perf_event_header *header,
@@ -358,14 +352,14 @@ static void take_ibs(struct reader *reader, struct source_ring *ring, const stru
 		return;
 	}
 	drained->ibs++;
-	drained->ibs_source[record->op.source]++;
+	drained->seen.source[record->op.source]++;
 	why = ibs_to_sample(&record->decoder, &record->decoded, &record->op, ring->cpu, &sample);
 	if (why == IBS_KEEP || why == IBS_DISCARD_NO_PHYS)
-		drained->ibs_phys[ibs_phys_of(&record->op)]++;
+		drained->seen.phys[ibs_phys_of(&record->op)]++;
 	if (why != IBS_KEEP)
 		stats_inc(reader->stats, cause[why]);
 	else
-		hand_on_copy(reader, &sample, drained);
+		hand_on(reader, &sample, drained);
 }
 
 static void take_sample(struct reader *reader, struct source_ring *ring, const struct perf_event_header *header,
@@ -387,7 +381,7 @@ static void take_sample(struct reader *reader, struct source_ring *ring, const s
 		return;
 	}
 	make_sample(ring, &decoded, &sample);
-	hand_on_copy(reader, &sample, drained);
+	hand_on(reader, &sample, drained);
 }
 
 static void take_record(struct reader *reader, struct source_ring *ring, const struct perf_event_header *header,
