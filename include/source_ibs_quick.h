@@ -110,7 +110,6 @@ static inline bool source_ibs_quick(const struct source_ibs_record *restrict rec
 		.addr = linear,
 		.phys = phys,
 		.pid = pid,
-		.tid = ibs_get_u32(at + 12),
 		.latency = (uint32_t)latency,
 		.cpu = (uint16_t)cpu,
 		.page_shift = (uint8_t)page,

@@ -79,7 +79,6 @@ enum ibs_discard ibs_to_sample(const struct ibs_decoder *decoder, const struct d
 		.addr = op->linear,
 		.phys = physical_address(decoder, decoded, op),
 		.pid = decoded->pid,
-		.tid = decoded->tid,
 		.latency = latency(decoded, op),
 		.cpu = (uint16_t)cpu,
 		.page_shift = op->page_shift ? op->page_shift : sample_page_shift(decoded->data_page_bytes),

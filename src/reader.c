@@ -222,7 +222,6 @@ static void make_sample(const struct source_ring *ring, const struct decode_samp
 		.addr = decoded->addr,
 		.phys = decoded->phys_addr,
 		.pid = decoded->pid,
-		.tid = decoded->tid,
 		.latency = decoded->weight > UINT32_MAX ? UINT32_MAX : (uint32_t)decoded->weight,
 		.cpu = (uint16_t)(decoded->present & PERF_SAMPLE_CPU ? decoded->cpu : (uint32_t)ring->cpu),
 		.page_shift = sample_page_shift(decoded->data_page_bytes),

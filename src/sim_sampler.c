@@ -114,6 +114,5 @@ bool sim_sampler_take(struct sim_sampler_state *s, double sec, uint64_t time_ns,
 		.source = SAMPLE_SOURCE_IBS,
 		.flags = SAMPLE_LOAD,
 	};
-	ret->tid = ret->pid;
 	return true;
 }

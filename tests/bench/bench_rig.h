@@ -138,7 +138,6 @@ static inline struct sample rig_sample(uint64_t page, uint64_t now_ns)
 		.addr = RIG_ADDR + page * PAGE_SIZE_BYTES,
 		.phys = RIG_SLOW_BYTES + page * PAGE_SIZE_BYTES,
 		.pid = RIG_PID,
-		.tid = RIG_PID,
 		.page_shift = PAGE_SHIFT,
 		.source = SAMPLE_SOURCE_IBS,
 		.flags = SAMPLE_LOAD,

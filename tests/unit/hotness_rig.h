@@ -211,7 +211,6 @@ RIG_UNUSED static enum hotness_result rig_access_on(struct rig *rig, uint32_t pi
 				 .addr = addr,
 				 .phys = phys,
 				 .pid = pid,
-				 .tid = pid,
 				 .page_shift = rig->page_shift,
 				 .flags = rig->flags };
 	int nid = (int)(phys / RIG_NODE_BYTES);

@@ -258,7 +258,6 @@ MACHINE_UNUSED static void rig_access(struct rig *rig, uint32_t pid, uint64_t ad
 		.addr = addr,
 		.phys = phys,
 		.pid = pid,
-		.tid = pid,
 		.page_shift = bytes == RIG_GIANT  ? 30
 			      : bytes == RIG_HUGE ? 21
 						  : 12,

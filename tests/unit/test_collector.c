@@ -60,7 +60,6 @@ static struct sample good_sample(const struct bench *b, uint64_t i)
 		.addr = RIG_ADDR + i * PAGE_SIZE_BYTES,
 		.phys = rig_phys(1, i),
 		.pid = 100,
-		.tid = 100,
 		.page_shift = 12,
 	};
 }

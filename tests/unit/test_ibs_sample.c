@@ -63,13 +63,11 @@ static void a_sample(void)
 	CU_ASSERT_EQUAL(b->sample.addr, USER_ADDR);
 	CU_ASSERT_EQUAL(b->sample.phys, PHYS_ADDR);
 	CU_ASSERT_EQUAL(b->sample.pid, 100);
-	CU_ASSERT_EQUAL(b->sample.tid, 101);
 	CU_ASSERT_EQUAL(b->sample.latency, 777);
 	CU_ASSERT_EQUAL(b->sample.cpu, 3);
 	CU_ASSERT_EQUAL(b->sample.page_shift, 21);
 	CU_ASSERT_EQUAL(b->sample.source, SAMPLE_SOURCE_IBS);
 	CU_ASSERT_EQUAL(b->sample.flags, SAMPLE_LOAD | SAMPLE_STORE);
-	CU_ASSERT_EQUAL(b->sample.reserved, 0);
 }
 
 static void what_the_record_lacks(void)

@@ -70,7 +70,6 @@ static void push(struct bench *b, uint32_t pid, uint64_t addr, uint64_t phys)
 				 .addr = addr,
 				 .phys = phys,
 				 .pid = pid,
-				 .tid = pid,
 				 .page_shift = PAGE_SHIFT,
 				 .source = SAMPLE_SOURCE_IBS };
 

@@ -50,7 +50,6 @@ static void touch(struct rig *rig, uint64_t i, unsigned int threshold)
 		.addr = rig_addr(PID, i),
 		.phys = rig_phys(folio->nid, i),
 		.pid = PID,
-		.tid = PID,
 		.page_shift = folio->bytes == RIG_HUGE ? 21 : 12,
 	};
 	struct hotness_place place = { .nid = folio->nid, .is_lower = folio->nid >= 2, .target_nid = -1 };

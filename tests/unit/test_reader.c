@@ -15,7 +15,6 @@ static void hint_fault_becomes_a_sample(void)
 	CU_ASSERT_EQUAL(got.addr, in.addr);
 	CU_ASSERT_EQUAL(got.phys, in.phys_addr);
 	CU_ASSERT_EQUAL(got.pid, in.pid);
-	CU_ASSERT_EQUAL(got.tid, in.tid);
 	CU_ASSERT_EQUAL(got.cpu, 7);
 	CU_ASSERT_EQUAL(got.page_shift, 12);
 	CU_ASSERT_EQUAL(got.latency, 0);
