@@ -297,11 +297,15 @@ static inline struct hotmap_spot hotmap_find(const struct hotmap *map, uint64_t 
 	return spot;
 }
 
-/* Where the word of @page is, if @chunk_word is that of a dense chunk; else an address that means nothing. */
+/*
+ * Where the word of @page is, if @chunk_word is that of a dense chunk; else an address that means nothing. Page
+ * HOTMAP_CHUNK_PAGES: where the region slots begin.
+ */
 static inline void *hotmap_dense_word(const bool narrow, uint64_t chunk_word, unsigned int page)
 {
-	return (char *)hotmap_chunk_of(chunk_word) + ((offsetof(struct hotmap_chunk, index) + 7) & ~(size_t)7) +
-	       ((size_t)page << (narrow ? 2 : 3));
+	const uintptr_t words_at = (offsetof(struct hotmap_chunk, index) + 7) & ~(uintptr_t)7;
+
+	return (void *)(((uintptr_t)chunk_word & ~HOTMAP_DENSE) + words_at + ((uintptr_t)page << (narrow ? 2 : 3)));
 }
 
 /* The spot of a word that was found at @at in the chunk of @chunk_word. */

@@ -125,8 +125,7 @@ static inline __attribute__((always_inline)) void locate_group(const bool narrow
 	for (const struct hotness_probe *probe = group->probes; probe < end; probe++) {
 		__builtin_prefetch(probe->at, 1);
 		if (narrow)
-			__builtin_prefetch(
-				(const void *)hotmap_slots(hotmap_chunk_of(probe->chunk_word), HOTMAP_CHUNK_PAGES));
+			__builtin_prefetch(hotmap_dense_word(narrow, probe->chunk_word, HOTMAP_CHUNK_PAGES));
 	}
 }
 
