@@ -79,6 +79,7 @@ struct decider_view {
 	double capacity_bytes;              /* of fast memory that known regions have, or may still take */
 	double hit_ratio[3];                /* predicted at 50, 100 and 150% of that */
 	double threshold_per_sec;           /* samples a second that a region must have to fit */
+	double worth_per_sec;               /* the least that a region is worth fast memory for; 0: not known */
 	double background_per_sec;          /* no more than that is background; 0: there is none */
 	uint64_t by_reason[REGION_REASONS]; /* regions of the last pass */
 	uint64_t waiting;                   /* regions that are decided and not moved yet, on all nodes: at least */

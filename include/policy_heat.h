@@ -23,6 +23,7 @@
 #define HEAT_TIME_BINS   48
 #define HEAT_GAP_STEPS   4    /* least width of the gap above a background: a factor of 4 */
 #define HEAT_GAP_PART    0.02 /* most of all accesses that may come from the gap */
+#define HEAT_WORTH_PART  0.05 /* of all accesses above the background: what may be left out of account as cool */
 #define HEAT_GROUND_PART 0.15 /* most of all accesses that a background may have */
 
 /* Samples a second of step @i. */
@@ -54,6 +55,12 @@ void heat_add(struct heat_counts *counts, double samples, double sec, double nea
 
 /* Fit @ret, which may hold an earlier fit to begin with, for fast memory of @capacity_bytes. */
 void heat_fit(const struct heat_counts *counts, double capacity_bytes, struct heat *ret);
+
+/*
+ * The least rate, in samples a second, that a region is worth its place on the fast tier for: what is hotter has all
+ * but HEAT_WORTH_PART of the accesses above the background, or as much of them as fits. 0: nothing is known.
+ */
+double heat_worth(const struct heat *heat);
 
 /* A region's own: chance that it is above the background, and mean rate. */
 struct heat_region {

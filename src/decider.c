@@ -323,6 +323,7 @@ static void show(struct decider *d)
 	for (int i = 0; i < 3; i++)
 		d->view.hit_ratio[i] = heat_hit_ratio(heat, heat->capacity_bytes * (i + 1) / 2);
 	d->view.threshold_per_sec = heat->threshold;
+	d->view.worth_per_sec = heat_worth(heat);
 	d->view.background_per_sec = heat->ground >= 0 ? heat_rate(heat->ground) : 0;
 	for (int i = 0; i < REGION_REASONS; i++)
 		d->view.by_reason[i] = d->by_reason[i];

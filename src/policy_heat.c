@@ -235,6 +235,22 @@ void heat_judge(const struct heat *heat, double samples, double sec, struct heat
 	}
 }
 
+double heat_worth(const struct heat *heat)
+{
+	double above = 0, below = 0;
+
+	if (!heat->known)
+		return 0;
+	for (int i = heat->ground + 1; i < HEAT_STEPS; i++)
+		above += heat->weight[i] * heat_rate(i);
+	for (int i = heat->ground + 1; i < HEAT_STEPS; i++) {
+		below += heat->weight[i] * heat_rate(i);
+		if (below > HEAT_WORTH_PART * above)
+			return fmax(heat_rate(i), heat->threshold);
+	}
+	return 0;
+}
+
 double heat_hit_ratio(const struct heat *heat, double bytes)
 {
 	double served = 0, all = 0, total_bytes = 0;

@@ -38,6 +38,27 @@ static void nothing_is_known_of_nothing(void)
 	heat_judge(&heat, 5, 10, &region);
 	CU_ASSERT_EQUAL(region.above_ground, 0);
 	CU_ASSERT_EQUAL(heat_hit_ratio(&heat, 1e9), 0);
+	CU_ASSERT_EQUAL(heat_worth(&heat), 0);
+}
+
+/* What is worth its place: all that is hot, whatever goes on below; or what fits. */
+static void worth_is_the_least_of_what_is_hot(void)
+{
+	struct heat heat = { .ground = -1 };
+	uint64_t seed = 3;
+
+	heat_clear(&counts);
+	add(&seed, 8192, 0.64, 20, 0);
+	add(&seed, 24576, 0.024, 20, 0);
+	heat_fit(&counts, 1e12, &heat);
+	CU_ASSERT(heat_worth(&heat) > 0.3 && heat_worth(&heat) < 0.72);
+	heat_clear(&counts);
+	for (unsigned int rank = 1; rank <= 4096; rank++)
+		add(&seed, 1, 60.0 / rank, 60, rank <= 512);
+	heat_fit(&counts, 1024 * REGION, &heat);
+	CU_ASSERT_DOUBLE_EQUAL(heat_worth(&heat), heat.threshold, 1e-12);
+	heat_fit(&counts, 1e12, &heat);
+	CU_ASSERT(heat_worth(&heat) > 0.01 && heat_worth(&heat) < 0.05);
 }
 
 /* Small counts scatter; what they come from doesn't. */
@@ -172,6 +193,7 @@ static void a_fit_follows_a_change(void)
 	CU_ASSERT(weight_between(&heat, 4, 16) > 0.95);
 }
 
-TEST_MAIN(policy_heat, TEST(nothing_is_known_of_nothing), TEST(one_rate_comes_out_as_one), TEST(a_background_is_found),
-	  TEST(a_continuum_has_none), TEST(one_very_hot_region_is_no_measure), TEST(the_threshold_is_what_fits),
-	  TEST(more_samples_are_hotter), TEST(a_fit_follows_a_change))
+TEST_MAIN(policy_heat, TEST(nothing_is_known_of_nothing), TEST(worth_is_the_least_of_what_is_hot),
+	  TEST(one_rate_comes_out_as_one), TEST(a_background_is_found), TEST(a_continuum_has_none),
+	  TEST(one_very_hot_region_is_no_measure), TEST(the_threshold_is_what_fits), TEST(more_samples_are_hotter),
+	  TEST(a_fit_follows_a_change))

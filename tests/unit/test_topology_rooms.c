@@ -34,6 +34,7 @@ static void lab(void)
 	CU_ASSERT_EQUAL(rooms[0].free_bytes, (3998 * 3 / 4 + 520162 * 3 / 4) * page);
 	CU_ASSERT_EQUAL(rooms[1].present_bytes, 2 * 131072 * page);
 	CU_ASSERT_EQUAL(rooms[1].high_bytes, 2 * 768 * page);
+	CU_ASSERT_EQUAL(rooms[1].low_bytes, 2 * 640 * page);
 	CU_ASSERT_EQUAL(rooms[1].promo_bytes, 2 * 896 * page);
 	/* Others are left as they are. */
 	CU_ASSERT_EQUAL(rooms[2].free_bytes, UINT64_MAX);
