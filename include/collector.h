@@ -11,6 +11,7 @@
 struct collector;
 struct config;
 struct hotness;
+struct holdout;
 struct owners;
 struct sample_queue;
 struct stats_slot;
@@ -26,6 +27,7 @@ struct collector_params {
 	struct stats_slot *stats;
 	struct sample_queue **queues; /* one of each reader; the array is copied */
 	size_t n_queues;
+	struct holdout *holdout; /* shared by all collectors; NULL: nothing is compared */
 };
 
 struct collector *collector_new(const struct collector_params *params); /* NULL: no memory */

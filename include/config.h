@@ -39,6 +39,8 @@ struct config {
 /* Values of the enumerated options, in the order of their choices. */
 enum config_mode { MODE_OBSERVE, MODE_PROMOTE };
 enum config_records { RECORDS_PRECISE, RECORDS_COMPACT };
+enum config_room { ROOM_AUTO, ROOM_KERNEL, ROOM_EXCHANGE, ROOM_OFF };
+enum config_guard_action { GUARD_ACTION_PAUSE, GUARD_ACTION_SLOW };
 enum config_policy { POLICY_PAGE, POLICY_REGION };
 
 enum option_type {

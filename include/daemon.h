@@ -17,6 +17,7 @@
 #include "clock.h"
 #include "config.h"
 #include "fsroot.h"
+#include "guard.h"
 #include "privops.h"
 #include "promoter.h"
 #include "report.h"
@@ -115,6 +116,7 @@ struct daemon {
 
 	struct promoter promoter;
 	bool kernel_promotes;
+	struct guard_view guard; /* as of the last second */
 	struct bus_server *bus;
 	int uevent_fd; /* -1: none; topology is polled instead */
 	struct sleep_watch sleep_watch;

@@ -72,6 +72,13 @@ void dataplane_usage(const struct dataplane *dp, struct hotness_usage *ret, size
 struct decider_view;
 void dataplane_policy(const struct dataplane *dp, struct decider_view *ret);
 
+struct holdout_view;
+void dataplane_holdout(const struct dataplane *dp, struct holdout_view *ret);
+struct guard_view;
+void dataplane_guard(const struct dataplane *dp, struct guard_view *ret);
+struct victims_view;
+void dataplane_victims(const struct dataplane *dp, struct victims_view *ret);
+
 struct dataplane_migrator {
 	int nid;
 	const char *limit;                                  /* in plain words */

@@ -49,6 +49,12 @@ struct dataplane {
 	struct worker manager; /* looks at processes */
 	struct waker *manager_waker;
 	uint64_t manager_beats;
+	struct victims *victims;
+	struct guard *guard;
+	struct holdout *holdout;
+	struct worker watcher; /* looks for cold memory */
+	struct waker *watcher_waker;
+	uint64_t watcher_beats;
 	struct decider *decider;
 	struct read_thread *readers;
 	size_t n_readers;
@@ -63,3 +69,14 @@ struct dataplane {
 	uint64_t janitor_beats;
 	_Atomic bool stop; /* relaxed: each loop looks once a turn, and nothing else is published by it */
 };
+
+/* Sleep up to @timeout_ms, less when the plane stops. Its threads. */
+void dataplane_doze(struct dataplane *dp, struct waker *waker, int timeout_ms);
+
+/* dataplane_room.c */
+
+/* Make what the thread that watches fast memory needs: 0 or -ENOMEM. Main thread, as the next. */
+int dataplane_room_make(struct dataplane *dp);
+void dataplane_room_free(struct dataplane *dp);
+/* A turn of that thread. */
+int dataplane_room_turn(void *ctx);

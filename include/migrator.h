@@ -23,6 +23,7 @@
 struct clock;
 struct config;
 struct decider;
+struct guard;
 struct hotness;
 struct manage;
 struct manage_left;
@@ -31,7 +32,9 @@ struct mover_ops;
 struct mover_outcomes;
 struct owners;
 struct stats_slot;
+struct topology;
 struct topology_store;
+struct victims;
 
 struct migrator_params {
 	int nid; /* the lower-tier node */
@@ -46,6 +49,8 @@ struct migrator_params {
 	const struct clock *clock;
 	struct stats_slot *stats;
 	const _Atomic bool *stop; /* relaxed; true: start no call any more */
+	struct guard *guard;      /* shared by all migrators; NULL: nothing is ever held back */
+	struct victims *victims;  /* shared by all migrators; NULL: no room is ever made */
 	struct decider *decider;  /* shared by all migrators; NULL: one of its own, for the only one there is */
 };
 
@@ -62,11 +67,24 @@ enum migrator_limit {
 	LIMIT_WAITING,    /* not looked at yet */
 	LIMIT_LEFT_ALONE, /* all that is hot */
 	LIMIT_REFUSED,    /* the kernel moved none of them */
+	LIMIT_GUARD,      /* no room, and a guard says that none is to be made */
+	LIMIT_NO_COLD,    /* no room, and nothing there that is surely cold */
+	LIMIT_LOWER_FULL, /* no room, and none on the slow node to make some */
 	LIMIT_SPEED,      /* the pass was over before all was moved */
 	LIMIT_MAX,
 };
 
 extern const char *const migrator_limit_text[LIMIT_MAX]; /* plain words for people */
+
+/* How room is made on a fast node that is full. */
+enum migrator_way {
+	WAY_NONE,
+	WAY_KERNEL,   /* kswapd demotes, since promotion goes down to where it wakes */
+	WAY_EXCHANGE, /* cold memory is moved down, one for one */
+};
+
+/* What make_room comes to on this machine. Pure. */
+enum migrator_way migrator_way(const struct config *config, const struct topology *topology);
 
 struct migrator *migrator_new(const struct migrator_params *params); /* NULL: no memory */
 void migrator_free(struct migrator *migrator);

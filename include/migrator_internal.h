@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "guard.h"
 #include "hotness.h"
 #include "manage_left.h"
 #include "migrator.h"
@@ -33,6 +34,11 @@ struct migrator_target {
 	bool closed;              /* the kernel found no memory there */
 
 	uint64_t rests_until_ns; /* after that */
+
+	/* migrator_room.c: cold memory that may go down from there, and what may go up below the headroom. */
+	struct tokens down, below;
+	uint64_t lacks_bytes;              /* to the headroom */
+	uint64_t above_bytes, start_bytes; /* room above the headroom, and all of it, as the pass began */
 };
 
 struct migrator {
@@ -43,6 +49,8 @@ struct migrator {
 	struct mover_rest *rest;
 	struct manage_left *left;
 	struct migrator_collapse *collapse;
+	struct migrator_room *room;
+	bool lacks_room;                      /* the last round ended for want of it */
 	struct tokens rule_tokens[RULES_MAX]; /* of rules that have a rate; burst_bytes 0: not started */
 	struct migrator_target *targets;      /* by nid */
 	struct topology_room *rooms;          /* by nid */
@@ -89,13 +97,17 @@ struct migrator_pass_state {
 	bool observing;
 	bool by_region;    /* policy region decides, for some at least */
 	bool rules_differ; /* by their policy */
+	enum migrator_way way;
+	enum guard_cause guard; /* that holds */
 	bool survey;
 	size_t survey_left;
 	struct migrator_grant grant;
 
 	/* What was met. */
 	bool hot, below, refused, no_tokens, no_rule_tokens, no_room, no_target, plan_full, out_of_time;
-	bool left, waits; /* hot memory that may not move; that may move once it is known */
+	bool no_cold, lower_full; /* why no room could be made */
+	bool exchanging;          /* room was made, and more is wanted */
+	bool left, waits;         /* hot memory that may not move; that may move once it is known */
 	uint64_t fast_tier_bytes;
 	uint64_t fast_taken[RULES_MAX]; /* of manage_fast.h, in this round */
 	uint64_t moved_bytes, moved_pages;
@@ -134,6 +146,31 @@ void migrator_what_is_missing(struct migrator_pass_state *p);
 /* In migrator_regions.c: let the policy look, if it is time; and plan what it has decided. As migrator_scan(). */
 void migrator_decide(struct migrator_pass_state *p);
 void migrator_regions(struct migrator_pass_state *p);
+
+/* true when the pass has lasted a promote.scan_sleep_ms. */
+bool migrator_time_is_up(const struct migrator_pass_state *p);
+
+/* migrator_room.c */
+
+struct migrator_room *migrator_room_new(void); /* NULL: no memory */
+void migrator_room_free(struct migrator_room *room);
+
+/*
+ * At the start of a pass, when the room of target @nid above @keep bytes was found: what may come on top of it. The
+ * target is shared by @share migrators.
+ */
+void migrator_room_start_target(struct migrator_pass_state *p, int nid, uint64_t keep, uint64_t share);
+/* At its end: account for what went below the headroom. */
+void migrator_room_end(struct migrator_pass_state *p);
+
+/* Cold bytes on the targets that could make room, for the policy. */
+uint64_t migrator_room_to_come(const struct migrator_pass_state *p);
+
+/*
+ * Before a round: where the one before ended for want of room, move cold memory down, up to a chunk. Blocks. true:
+ * there is more room now; else @p->no_cold, @p->lower_full or @p->no_tokens may say why not.
+ */
+bool migrator_room_make(struct migrator_pass_state *p);
 
 /* migrator_manage.c */
 

@@ -90,6 +90,32 @@ struct report_policy {
 	uint64_t cooler;     /* that are cooler than what fits */
 };
 
+/* How room is made on fast nodes that are full. */
+struct report_room {
+	const char *way;     /* "kernel", "exchange", "none" */
+	const char *state;   /* what is known of cold memory there, in plain words; "" when nobody asks */
+	uint64_t cold_bytes; /* on fast nodes, about */
+	uint64_t quiet_ns;   /* without a sample for so long is cold; 0: nothing is called so */
+};
+
+/* Whether a guard holds back what would make room. */
+struct report_guard {
+	const char *cause;             /* in plain words; "": none holds */
+	uint64_t left_ns;              /* until it is tried again */
+	double back_ratio;             /* of what was promoted last, that was promoted before; below 0: not known */
+	uint64_t kernel_demoted_pages; /* since the start */
+};
+
+/* What moving memory is good for, by comparison with what is left where it is. */
+struct report_helps {
+	double percent;             /* held out; 0: nothing is compared */
+	bool known;                 /* false: too little was sampled yet */
+	double far_held, far_moved; /* share of samples on slow nodes, of what is held out and of the rest */
+	double saved, margin; /* far accesses saved, of those there would be; the truth is within 19 times of 20 */
+	bool has_latency;
+	double latency_held_cycles, latency_moved_cycles; /* mean of the samples */
+};
+
 struct report {
 	enum report_state state;
 	const char *mode;
@@ -114,6 +140,9 @@ struct report {
 	const struct report_migrator *migrators;
 	size_t n_migrators;
 	struct report_policy policy;
+	struct report_room room;
+	struct report_guard guard;
+	struct report_helps helps;
 	bool kernel_promotes;
 	uint64_t kernel_promoted_pages;
 	const struct config *config, *file; /* what runs, and what the file says; NULL: nothing is said of it */
@@ -133,9 +162,12 @@ struct report {
  * evicted_regions, evicted_records}, processes[] {pid, name, regions, bytes (of the tables), hot_bytes,
  * evicted_regions; largest first, at most REPORT_OWNERS_MAX}, policy {name, capacity_bytes, hit_ratio {50, 100, 150:
  * predicted with that percentage of it}, known {ratio, margin} or null, regions {waiting, uncertain, background,
- * cooler}}, kernel {promotes, promoted_pages}, tuned[] {key, value, file (what the file says), restart (true: the
- * file's value waits for one)}. Integers are written in full up to 2^63 - 1, where they stop; a reader that takes them
- * for doubles is exact up to 2^53, which is 8 PiB or 104 days of ns.
+ * cooler}}, room {way, state, cold_bytes, quiet_ns}, guard {cause ("": none holds), left_ns, back_ratio or null,
+ * kernel_demoted_pages}, helps null, or {holdout_ratio, far_held, far_moved, saved, margin (all null while too little
+ * was sampled), latency_held_cycles, latency_moved_cycles (null without latencies)}, kernel {promotes, promoted_pages},
+ * tuned[] {key, value, file (what the file says), restart (true: the file's value waits for one)}. Integers are written
+ * in full up to 2^63 - 1, where they stop; a reader that takes them for doubles is exact up to 2^53, which is 8 PiB or
+ * 104 days of ns.
  */
 char *report_json(const struct report *report);
 

@@ -18,6 +18,8 @@
 
 struct collector;
 struct decider;
+struct guard;
+struct holdout;
 struct hotness;
 struct hotness_view;
 struct owners;
@@ -25,6 +27,7 @@ struct sample_queue;
 struct stats;
 struct stats_slot;
 struct topology_store;
+struct victims;
 
 struct sim_engine {
 	const struct sim_scenario *scenario;
@@ -38,12 +41,16 @@ struct sim_engine {
 	struct clock clock;
 	struct stats *stats;
 	struct stats_slot *stats_slot;
+	uint64_t fast_bytes;
 	struct topology_store *topology;
 	struct owners *owners;
 	struct hotness *hotness;
 	struct sample_queue *queue;
 	struct collector *collector;
 	struct decider *decider;
+	struct victims *victims;
+	struct guard *guard;
+	struct holdout *holdout;
 	struct migrator *migrators[SIM_MIGRATORS_MAX];
 	size_t n_migrators;
 
@@ -51,7 +58,7 @@ struct sim_engine {
 	uint64_t start_ns, now_ns, end_ns, step_ns;
 	uint64_t stepped_ns; /* up to where the model has gone */
 	uint64_t pass_ns[SIM_MIGRATORS_MAX];
-	uint64_t janitor_ns;
+	uint64_t janitor_ns, victims_ns;
 	int failed; /* -errno of a step: there is no way to say so in the middle of a move */
 
 	/* What is measured. */

@@ -17,6 +17,7 @@ struct sim_machine {
 	struct fsroot root; /* fd -1: there is none */
 	const struct sim_place *place;
 	int zoneinfo; /* a descriptor of proc/zoneinfo */
+	int vmstat;   /* and of proc/vmstat */
 	uint64_t written_free[SIM_NODES_MAX];
 };
 
@@ -30,3 +31,6 @@ void sim_machine_free(struct sim_machine *machine);
 
 /* Write how much is free now; nothing when that is what stands there. 0 or -errno. */
 int sim_machine_update(struct sim_machine *machine);
+
+/* Write how many pages the kernel has demoted. 0 or -errno. */
+int sim_machine_put_demoted(struct sim_machine *machine, uint64_t pages);

@@ -84,6 +84,14 @@ void sim_place_shares(const struct sim_place *place, int which, double from_sec,
 /* Probability that an access goes to @page. */
 double sim_place_share(const struct sim_place *place, uint64_t page);
 
+/*
+ * What moving is good for, of the pages for which @moves says yes: share of their accesses to slow nodes that are saved
+ * against nothing having been moved. By the accesses of the moment; 0 when there were none. In sim_place_rate.c; costs
+ * a look at each page.
+ */
+double sim_place_saved(const struct sim_place *place,
+		       bool (*moves)(const struct sim_place *place, uint64_t page, const void *ctx), const void *ctx);
+
 /* The number of the memory that holds @page. */
 size_t sim_place_area(const struct sim_place *place, uint64_t page);
 

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -42,6 +43,10 @@ struct sim_result {
 	double sample_oracle_hit_ratio; /* this one: at the end */
 	double speedup;                 /* accesses made, in parts of those that had been made if nothing were moved */
 	uint64_t moved_bytes, demoted_bytes;
+	/* With guard.holdout_percent: what the daemon says is saved of the accesses to slow nodes, and what truly is.
+	 */
+	bool has_holdout;
+	double saved, saved_margin, saved_truly;
 	double user_seconds;                       /* CPU time of the daemon's own code */
 	uint64_t map_bytes;                        /* the most that its tables took */
 	double time_to_50, time_to_90, time_to_99; /* s until so many percent are near; -1: never */

@@ -5,6 +5,7 @@
 
 #include "collector.h"
 #include "config.h"
+#include "holdout.h"
 #include "hotness.h"
 #include "owners.h"
 #include "rcu.h"
@@ -68,6 +69,7 @@ void collector_free(struct collector *collector)
 /* What holds for a batch: one read section, one snapshot. */
 struct batch {
 	struct collector *collector;
+	const struct config *config;
 	const struct topology *topology;
 	struct record_rule rules[SAMPLE_SOURCE_MAX];
 	uint64_t now_ns;
@@ -219,6 +221,8 @@ static void take_batch(struct batch *batch, const struct sample *samples, size_t
 	}
 	hotness_access_batch(params->hotness, params->shard, batch->items, batch->n, counts);
 	count_results(batch, counts);
+	if (params->holdout)
+		holdout_count(params->holdout, params->shard, batch->config, batch->items, batch->n);
 }
 
 /* Up to @max samples of one queue, where they lie. */
@@ -244,6 +248,7 @@ size_t collector_step(struct collector *collector, const struct config *config, 
 	size_t taken = 0;
 
 	batch.collector = collector;
+	batch.config = config;
 	batch.now_ns = now_ns;
 	make_rules(config, hotness_layout(params->hotness), batch.rules);
 	for (size_t i = 0; i < params->n_queues && taken < budget; i++)

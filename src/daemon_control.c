@@ -12,10 +12,12 @@
 #include "daemon_inspect.h"
 #include "dataplane.h"
 #include "decider.h"
+#include "holdout.h"
 #include "log.h"
 #include "message.h"
 #include "migrator.h"
 #include "owners.h"
+#include "victims.h"
 
 #define MIGRATORS_SHOWN 256
 #define VALUE_MAX_BYTES CONFIG_TEXT_MAX
@@ -154,6 +156,44 @@ static void look_at_policy(const struct daemon *daemon, struct report_policy *re
 	};
 }
 
+static void look_at_room(const struct daemon *daemon, struct report_room *ret)
+{
+	static const char *const ways[] = {
+		[WAY_NONE] = "none",
+		[WAY_KERNEL] = "kernel",
+		[WAY_EXCHANGE] = "exchange",
+	};
+	struct victims_view view = { .state = VICTIMS_IDLE };
+
+	if (daemon->dataplane)
+		dataplane_victims(daemon->dataplane, &view);
+	*ret = (struct report_room){
+		.way = ways[migrator_way(&daemon->current, daemon->topology)],
+		.state = view.state == VICTIMS_IDLE ? "" : victims_state_text[view.state],
+		.cold_bytes = view.cold_bytes,
+		.quiet_ns = view.quiet_ns,
+	};
+}
+
+static void look_at_helps(const struct daemon *daemon, struct report_helps *ret)
+{
+	struct holdout_view view = { 0 };
+
+	if (daemon->dataplane)
+		dataplane_holdout(daemon->dataplane, &view);
+	*ret = (struct report_helps){
+		.percent = view.percent,
+		.known = view.known,
+		.far_held = view.far_held,
+		.far_moved = view.far_moved,
+		.saved = view.saved,
+		.margin = view.margin,
+		.has_latency = view.has_latency,
+		.latency_held_cycles = view.latency_held_cycles,
+		.latency_moved_cycles = view.latency_moved_cycles,
+	};
+}
+
 void daemon_with_report(struct daemon *daemon, void (*fn)(void *ctx, const struct report *report), void *ctx)
 {
 	static struct topology_room rooms[NODE_MAX];
@@ -200,6 +240,14 @@ void daemon_with_report(struct daemon *daemon, void (*fn)(void *ctx, const struc
 	report.n_left = left.n;
 	report.n_owner_list = owners.n;
 	look_at_policy(daemon, &report.policy);
+	look_at_room(daemon, &report.room);
+	look_at_helps(daemon, &report.helps);
+	report.guard = (struct report_guard){
+		.cause = guard_cause_text[daemon->guard.cause],
+		.left_ns = daemon->guard.left_ns,
+		.back_ratio = daemon->guard.back_ratio,
+		.kernel_demoted_pages = daemon->guard.kernel_demoted_pages,
+	};
 	report.n_moves = moves.n;
 	for (size_t i = 0; i < n_migrators; i++)
 		shown[i] = (struct report_migrator){

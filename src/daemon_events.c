@@ -122,6 +122,8 @@ static int on_tick(sd_event_source *timer, uint64_t usec, void *ctx)
 	uint64_t now_ns = clock_now_ns(&clock_monotonic);
 
 	look_at_kernel(daemon, now_ns);
+	if (daemon->dataplane)
+		dataplane_guard(daemon->dataplane, &daemon->guard);
 	look_for_sleep(daemon);
 	daemon_check_source(daemon, now_ns);
 	daemon_keep_budget(daemon, now_ns);

@@ -48,8 +48,7 @@ static bool stopping(const struct dataplane *dp)
 	return atomic_load_explicit(&dp->stop, memory_order_relaxed);
 }
 
-/* Sleep up to @timeout_ms, less when the plane stops. */
-static void doze(struct dataplane *dp, struct waker *waker, int timeout_ms)
+void dataplane_doze(struct dataplane *dp, struct waker *waker, int timeout_ms)
 {
 	waker_prepare(waker);
 	if (stopping(dp))
@@ -97,7 +96,8 @@ static int migrator_turn(void *ctx)
 		log_warning("node %d: a pass failed (%s); pages stay where they are, trying again each %lld ms",
 			    migrator_nid(t->migrator), strerror(-r), (long long)t->config.promote_scan_sleep_ms);
 	t->failed = r < 0;
-	doze(dp, t->waker, r < 0 ? (int)t->config.promote_scan_sleep_ms : (int)migrator_pause_ms(&t->config, &result));
+	dataplane_doze(dp, t->waker,
+		       r < 0 ? (int)t->config.promote_scan_sleep_ms : (int)migrator_pause_ms(&t->config, &result));
 	return 0;
 }
 
@@ -108,7 +108,7 @@ static int janitor_turn(void *ctx)
 	owners_sweep(dp->owners, JANITOR_OWNERS_PER_STEP);
 	hotness_janitor(dp->hotness, clock_now_ns(dp->params.clock), HOTNESS_COLD_NS, dp->janitor_stats);
 	stats_add(dp->janitor_stats, STAT_OWNERS_GONE, owners_reap(dp->owners));
-	doze(dp, dp->janitor_waker, HOTNESS_JANITOR_MS);
+	dataplane_doze(dp, dp->janitor_waker, HOTNESS_JANITOR_MS);
 	return 0;
 }
 
@@ -119,7 +119,7 @@ static int manager_turn(void *ctx)
 
 	config_store_get(dp->params.config, &config);
 	manage_step(dp->manage, &config, MANAGER_BUDGET_NS, &dp->stop);
-	doze(dp, dp->manager_waker, MANAGER_PAUSE_MS);
+	dataplane_doze(dp, dp->manager_waker, MANAGER_PAUSE_MS);
 	return 0;
 }
 
@@ -156,7 +156,7 @@ static int make_hotness(struct dataplane *dp, const struct config *config, const
 		return -errno;
 	dp->decider = decider_new(dp->hotness);
 	dp->manage = manage_new(dp->owners, dp->params.root, dp->params.clock, dp->params.topology);
-	return dp->decider && dp->manage ? 0 : -ENOMEM;
+	return dp->decider && dp->manage ? dataplane_room_make(dp) : -ENOMEM;
 }
 
 static int make_collectors(struct dataplane *dp, const struct config *config)
@@ -184,6 +184,7 @@ static int make_collectors(struct dataplane *dp, const struct config *config)
 			.stats = stats_slot_new(dp->params.stats),
 			.queues = mine,
 			.n_queues = dp->n_readers,
+			.holdout = dp->holdout,
 		};
 
 		for (size_t i = 0; i < dp->n_readers; i++)
@@ -242,7 +243,8 @@ static int start_threads(struct dataplane *dp)
 		return -ENOMEM;
 	dp->janitor_waker = waker_new();
 	dp->manager_waker = dp->janitor_waker ? waker_new() : NULL;
-	if (!dp->manager_waker)
+	dp->watcher_waker = dp->manager_waker ? waker_new() : NULL;
+	if (!dp->watcher_waker)
 		return -errno;
 	for (size_t i = 0; i < dp->n_collectors && r == 0; i++)
 		r = start_worker(&dp->collectors[i].worker, "", collector_turn, &dp->collectors[i], "pghot-coll",
@@ -260,6 +262,8 @@ static int start_threads(struct dataplane *dp)
 		r = start_worker(&dp->janitor, "", janitor_turn, dp, "pghot-tidy", 0);
 	if (r == 0)
 		r = start_worker(&dp->manager, "", manager_turn, dp, "pghot-look", 0);
+	if (r == 0)
+		r = start_worker(&dp->watcher, "", dataplane_room_turn, dp, "pghot-cold", 0);
 	return r;
 }
 
@@ -288,6 +292,8 @@ static int add_migrator(struct dataplane *dp, int nid, unsigned int part, unsign
 		.clock = dp->params.clock,
 		.stats = stats_slot_new(dp->params.stats),
 		.stop = &dp->stop,
+		.guard = dp->guard,
+		.victims = dp->victims,
 		.decider = dp->decider,
 	};
 	struct migrate_thread *t;
@@ -432,6 +438,9 @@ void dataplane_request_stop(struct dataplane *dp)
 	worker_request_stop(&dp->manager);
 	if (dp->manager_waker)
 		waker_wake(dp->manager_waker);
+	worker_request_stop(&dp->watcher);
+	if (dp->watcher_waker)
+		waker_wake(dp->watcher_waker);
 }
 
 /* Join one thread by @deadline_ns; true when it has ended (or never was). @doing: what holds it, if that is known. */
@@ -466,6 +475,8 @@ static void dataplane_free(struct dataplane *dp)
 		sample_queue_free(dp->queues[i]);
 	waker_free(dp->janitor_waker);
 	waker_free(dp->manager_waker);
+	waker_free(dp->watcher_waker);
+	dataplane_room_free(dp);
 	manage_free(dp->manage);
 	decider_free(dp->decider);
 	hotness_free(dp->hotness);
@@ -492,6 +503,7 @@ int dataplane_stop(struct dataplane *dp, uint64_t timeout_ns)
 	ended &= join_by(dp, &dp->janitor, deadline_ns, "");
 	ended &= join_by(dp, &dp->manager, deadline_ns,
 			 dp->manage && manage_is_reading(dp->manage) ? ": it is reading files of a process" : "");
+	ended &= join_by(dp, &dp->watcher, deadline_ns, "");
 	for (size_t i = 0; i < dp->n_migrators; i++)
 		ended &= join_migrator(dp, dp->migrators[i], deadline_ns);
 	if (!ended)
@@ -549,5 +561,6 @@ bool dataplane_moves_on(struct dataplane *dp)
 	on &= moved_on(&dp->janitor, &dp->janitor_beats);
 	/* The memory of a process of many hundred GiB takes the kernel long to walk. */
 	on &= moved_on(&dp->manager, &dp->manager_beats) || manage_is_reading(dp->manage);
+	on &= moved_on(&dp->watcher, &dp->watcher_beats);
 	return on;
 }

@@ -2,12 +2,15 @@
 /* What the report sees of the data plane. */
 #include "dataplane_internal.h"
 #include "decider.h"
+#include "guard.h"
+#include "holdout.h"
 #include "hotness.h"
 #include "manage_left.h"
 #include "migrator.h"
 #include "mover.h"
 #include "owners.h"
 #include "rcu.h"
+#include "victims.h"
 
 uint64_t dataplane_sampling_cpu_ns(const struct dataplane *dp)
 {
@@ -29,6 +32,21 @@ void dataplane_usage(const struct dataplane *dp, struct hotness_usage *ret, size
 void dataplane_policy(const struct dataplane *dp, struct decider_view *ret)
 {
 	decider_look(dp->decider, ret);
+}
+
+void dataplane_holdout(const struct dataplane *dp, struct holdout_view *ret)
+{
+	holdout_look(dp->holdout, ret);
+}
+
+void dataplane_guard(const struct dataplane *dp, struct guard_view *ret)
+{
+	guard_look(dp->guard, ret);
+}
+
+void dataplane_victims(const struct dataplane *dp, struct victims_view *ret)
+{
+	victims_look(dp->victims, ret);
 }
 
 size_t dataplane_migrators(const struct dataplane *dp, struct dataplane_migrator *ret, size_t max)

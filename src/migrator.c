@@ -39,6 +39,9 @@ const char *const migrator_limit_text[LIMIT_MAX] = {
 	[LIMIT_WAITING] = "what is hot is new: it is being looked at",
 	[LIMIT_LEFT_ALONE] = "all that is hot is left alone, for the reasons shown",
 	[LIMIT_REFUSED] = "the kernel moved none of the pages: see the move_ counters",
+	[LIMIT_GUARD] = "no room on the faster nodes, and a guard holds: none is made",
+	[LIMIT_NO_COLD] = "no room on the faster nodes, and nothing there is surely cold",
+	[LIMIT_LOWER_FULL] = "the faster nodes are full, and so is the slow one",
 	[LIMIT_SPEED] = "the time that moving takes",
 };
 
@@ -60,7 +63,8 @@ struct migrator *migrator_new(const struct migrator_params *params)
 	m->rest = mover_rest_new();
 	m->left = manage_left_new();
 	m->collapse = migrator_collapse_new();
-	if (!m->outcomes || !m->plan || !m->rest || !m->left || !m->collapse || !m->targets || !m->rooms ||
+	m->room = migrator_room_new();
+	if (!m->outcomes || !m->plan || !m->rest || !m->left || !m->collapse || !m->room || !m->targets || !m->rooms ||
 	    !m->decider) {
 		migrator_free(m);
 		return NULL;
@@ -77,6 +81,7 @@ void migrator_free(struct migrator *m)
 	mover_rest_free(m->rest);
 	manage_left_free(m->left);
 	migrator_collapse_free(m->collapse);
+	migrator_room_free(m->room);
 	free(m->targets);
 	free(m->rooms);
 	if (m->owns_decider)
@@ -240,6 +245,8 @@ static void look_at_result(struct migrator_pass_state *p, struct work *w, size_t
 	switch (w->page[k].result) {
 	case MOVER_OK:
 	case MOVER_ALREADY:
+		if (p->m->params.guard && w->page[k].result == MOVER_OK)
+			guard_note_up(p->m->params.guard, c->owner_slot, c->start_ticks, c->addr, now_ns);
 		if (p->config->promote_collapse)
 			migrator_collapse_note(p->m->collapse, c,
 					       w->page[k].result == MOVER_OK ? w->batch.nid : w->page[k].from_nid);
@@ -372,7 +379,7 @@ static void act(struct migrator_pass_state *p, struct work *w)
 	look_at_results(p, w, &sum);
 }
 
-static bool time_is_up(const struct migrator_pass_state *p)
+bool migrator_time_is_up(const struct migrator_pass_state *p)
 {
 	return clock_now_ns(p->m->params.clock) - p->start_ns >=
 	       (uint64_t)p->config->promote_scan_sleep_ms * NSEC_PER_MSEC;
@@ -402,12 +409,17 @@ static void run(struct migrator_pass_state *p)
 	if (max_pages > MOVER_BATCH_MAX)
 		max_pages = MOVER_BATCH_MAX;
 	for (int round = 0; !stopped(m); round++) {
-		if (round == ROUNDS_MAX || (round > 0 && time_is_up(p))) {
+		bool made;
+
+		if (round == ROUNDS_MAX || (round > 0 && migrator_time_is_up(p))) {
 			p->out_of_time = true;
 			return;
 		}
 		plan_reset(m->plan, batch_size(p, max_pages));
 		p->plan_full = false;
+		made = migrator_room_make(p);
+		if (made)
+			p->no_room = false;
 		p->scanned_ns = clock_now_ns(m->params.clock);
 		migrator_regions(p);
 		if (!p->plan_full)
@@ -417,8 +429,10 @@ static void run(struct migrator_pass_state *p)
 			act(p, &work);
 		}
 		migrator_manage_round_over(p);
+		m->lacks_room = p->no_room;
+		p->exchanging = made && p->no_room;
 		/* A scan that ended by itself has seen everything, or nothing more can move now. */
-		if (!p->plan_full)
+		if (!p->plan_full && !p->exchanging)
 			return;
 	}
 }
@@ -433,8 +447,10 @@ static enum migrator_limit what_held_it_back(const struct migrator_pass_state *p
 		return p->waits ? LIMIT_WAITING : p->left ? LIMIT_LEFT_ALONE : LIMIT_NOTHING_HOT;
 	if (p->no_target)
 		return LIMIT_NO_TARGET;
-	if (p->no_room)
-		return LIMIT_NO_ROOM;
+	if (p->no_room && !p->exchanging && p->guard != GUARD_NONE && p->way != WAY_NONE)
+		return LIMIT_GUARD;
+	if (p->no_room && !p->exchanging)
+		return p->lower_full ? LIMIT_LOWER_FULL : p->no_cold ? LIMIT_NO_COLD : LIMIT_NO_ROOM;
 	if (p->no_tokens || p->below)
 		return LIMIT_RATE;
 	if (p->no_rule_tokens)
@@ -465,11 +481,13 @@ static int pass_in(struct migrator_pass_state *p)
 		atomic_store_explicit(&m->limit, LIMIT_NO_TARGET, memory_order_relaxed);
 		return 0;
 	}
+	p->observing = p->config->mode == MODE_OBSERVE || p->topology->observe_only;
+	p->way = migrator_way(p->config, p->topology);
+	p->guard = m->params.guard ? guard_holds(m->params.guard) : GUARD_NONE;
 	r = migrator_scan_start(p);
 	if (r < 0)
 		return r;
 	migrator_manage_start(p);
-	p->observing = p->config->mode == MODE_OBSERVE || p->topology->observe_only;
 	p->survey = p->start_ns - m->surveyed_ns >= SURVEY_NS;
 	p->survey_left = SURVEY_LOOKS;
 	p->mover = (struct mover){
@@ -485,6 +503,7 @@ static int pass_in(struct migrator_pass_state *p)
 	migrator_decide(p);
 	migrator_collapse_start(m->collapse);
 	run(p);
+	migrator_room_end(p);
 	if (p->config->promote_collapse && !p->observing)
 		migrator_collapse_run(m->collapse, &p->mover, may_collapse, p);
 	if (p->survey)

@@ -7,6 +7,7 @@
 #include "config.h"
 #include "decider.h"
 #include "evidence.h"
+#include "holdout.h"
 #include "hotness_regions.h"
 #include "migrator_internal.h"
 #include "owners.h"
@@ -57,6 +58,7 @@ void migrator_decide(struct migrator_pass_state *p)
 	for (int i = 0; i < p->node->n_targets; i++)
 		input.room_bytes +=
 			p->m->targets[p->node->targets[i]].room_bytes * migrator_sharers(p, p->node->targets[i]);
+	input.room_bytes += migrator_room_to_come(p);
 	decider_run(p->m->decider, &input, p->start_ns);
 }
 
@@ -80,6 +82,10 @@ static bool find_job(struct migrator_pass_state *p, uint32_t slot, struct job *j
 	job->slot = slot;
 	job->n = 0;
 	job->page_bytes = PAGE_SIZE_BYTES;
+	if (found && holdout_has(p->config->guard_holdout_percent, job->region.pid, job->region.addr)) {
+		stats_inc(p->m->params.stats, STAT_HELD_OUT);
+		return false;
+	}
 	if (!found || kind == 0 || kind == REGION_DECISION_PICKED || job->region.page_bytes > REGION_BYTES)
 		return false;
 	if (job->region.page_bytes == REGION_BYTES) {

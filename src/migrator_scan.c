@@ -6,6 +6,7 @@
 #include "config.h"
 #include "decider.h"
 #include "evidence.h"
+#include "holdout.h"
 #include "migrator_internal.h"
 #include "rcu.h"
 #include "record.h"
@@ -51,6 +52,7 @@ static void start_target(struct migrator_pass_state *p, int nid)
 		.rate_bytes_per_sec = rate,
 	};
 	t->room_bytes = room->free_bytes > keep ? (room->free_bytes - keep) / share : 0;
+	migrator_room_start_target(p, nid, keep, share);
 	t->closed = p->start_ns < t->rests_until_ns;
 	if (!t->started)
 		tokens_init(&t->tokens, rate, burst, p->start_ns);
@@ -62,12 +64,14 @@ static void start_target(struct migrator_pass_state *p, int nid)
 /* Where pages of this node may go, and how much fits. */
 int migrator_scan_start(struct migrator_pass_state *p)
 {
-	struct nodeset targets = { 0 };
+	struct nodeset targets = { 0 }, read;
 	int r;
 
 	for (int i = 0; i < p->node->n_targets; i++)
 		nodeset_add(&targets, p->node->targets[i]);
-	r = topology_read_rooms(&p->m->params.root, &targets, p->m->rooms);
+	read = targets;
+	nodeset_add(&read, p->m->params.nid); /* what goes down comes here */
+	r = topology_read_rooms(&p->m->params.root, &read, p->m->rooms);
 	if (r < 0)
 		return r;
 	nodeset_for_each (nid, &targets)
@@ -237,6 +241,10 @@ static enum hotness_verdict decide(void *ctx, const struct hotness_candidate *c)
 	by_region = p->by_region && !c->by_faults && migrator_manage_by_region(p, c->owner_slot);
 	if (by_region && !moves_by_record(p, c, age))
 		return HOTNESS_DROP;
+	if (holdout_has(p->config->guard_holdout_percent, c->pid, c->addr)) {
+		stats_inc(m->params.stats, STAT_HELD_OUT);
+		return HOTNESS_DROP;
+	}
 	switch (migrator_manage_ask(p, c, now_ns, &answer)) {
 	case MIGRATOR_LEAVES:
 		return HOTNESS_DROP;

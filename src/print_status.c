@@ -348,6 +348,48 @@ static void put_moved(struct screen *s)
 	put_ranking(s, "Left alone", &left, print_bytes, "");
 }
 
+/* How room is made, once it is scarce. */
+static void put_room(struct screen *s)
+{
+	const json_t *room = json_object_get(s->doc, "room");
+	char cold[PRINT_SHORT_MAX], down[PRINT_SHORT_MAX];
+	uint64_t moved = counter(s, STAT_DEMOTED_BYTES);
+
+	if (!*text(room, "state") && moved == 0)
+		return;
+	row(s, "Room", 2, "by %s: %s; %s cold on the fast nodes, %s moved down",
+	    strcmp(text(room, "way"), "kernel") == 0 ? "the kernel's demotion" : "exchange",
+	    *text(room, "state") ? text(room, "state") : "none is wanted",
+	    print_bytes(cold, number(room, "cold_bytes")), print_bytes(down, moved));
+}
+
+/* What it is good for, in words; nothing while nothing is held out. */
+static void put_helps(struct screen *s)
+{
+	const json_t *helps = json_object_get(s->doc, "helps"), *saved = json_object_get(helps, "saved");
+	double percent = json_number_value(saved) * 100,
+	       ratio = json_number_value(json_object_get(helps, "holdout_ratio"));
+	double margin = json_number_value(json_object_get(helps, "margin")) * 100;
+	double held = json_number_value(json_object_get(helps, "latency_held_cycles"));
+	double moved = json_number_value(json_object_get(helps, "latency_moved_cycles"));
+	char latency[64] = "";
+
+	if (!json_is_object(helps))
+		return;
+	if (!json_is_number(saved)) {
+		row(s, "Does it pay", 2,
+		    "not known yet: too few hardware samples of the %.3g%% of regions that are held out", ratio * 100);
+		return;
+	}
+	if (held > 0 && moved > 0)
+		snprintf(latency, sizeof(latency), "; sampled latency %+.0f%%", (moved / held - 1) * 100);
+	row(s, "Does it pay", 2, "%s: far accesses %s %.0f +- %.0f%%%s (%.3g%% of regions held out)",
+	    percent > margin    ? "yes"
+	    : percent < -margin ? "no"
+				: "that can't be told",
+	    percent < 0 ? "up" : "down", fabs(percent), margin < 1 ? 1 : ceil(margin), latency, ratio * 100);
+}
+
 static void put_rest(struct screen *s)
 {
 	const json_t *map = json_object_get(s->doc, "map"), *kernel = json_object_get(s->doc, "kernel");
@@ -443,6 +485,8 @@ int print_status(FILE *out, const char *json, bool colour)
 	put_tiers(&s);
 	put_found(&s);
 	put_moved(&s);
+	put_room(&s);
+	put_helps(&s);
 	put_rest(&s);
 	put_hints(&s);
 	json_decref(s.doc);

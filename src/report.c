@@ -288,6 +288,50 @@ static json_t *make_policy(const struct report_policy *policy, bool *ok)
 	return object;
 }
 
+static json_t *make_room(const struct report_room *room, bool *ok)
+{
+	json_t *object = json_object();
+
+	put(object, "way", text(room->way), ok);
+	put(object, "state", text(room->state), ok);
+	put(object, "cold_bytes", unsigned_number(room->cold_bytes), ok);
+	put(object, "quiet_ns", unsigned_number(room->quiet_ns), ok);
+	return object;
+}
+
+static json_t *make_guard(const struct report_guard *guard, bool *ok)
+{
+	json_t *object = json_object();
+
+	put(object, "cause", text(guard->cause), ok);
+	put(object, "left_ns", unsigned_number(guard->left_ns), ok);
+	put(object, "back_ratio", guard->back_ratio < 0 ? json_null() : json_real(guard->back_ratio), ok);
+	put(object, "kernel_demoted_pages", unsigned_number(guard->kernel_demoted_pages), ok);
+	return object;
+}
+
+static json_t *real_or_null(bool known, double value)
+{
+	return known ? json_real(value) : json_null();
+}
+
+static json_t *make_helps(const struct report_helps *helps, bool *ok)
+{
+	json_t *object;
+
+	if (helps->percent <= 0)
+		return json_null();
+	object = json_object();
+	put(object, "holdout_ratio", json_real(helps->percent / 100), ok);
+	put(object, "far_held", real_or_null(helps->known, helps->far_held), ok);
+	put(object, "far_moved", real_or_null(helps->known, helps->far_moved), ok);
+	put(object, "saved", real_or_null(helps->known, helps->saved), ok);
+	put(object, "margin", real_or_null(helps->known, helps->margin), ok);
+	put(object, "latency_held_cycles", real_or_null(helps->has_latency, helps->latency_held_cycles), ok);
+	put(object, "latency_moved_cycles", real_or_null(helps->has_latency, helps->latency_moved_cycles), ok);
+	return object;
+}
+
 static json_t *make_kernel(const struct report *report, bool *ok)
 {
 	json_t *object = json_object();
@@ -351,6 +395,9 @@ char *report_json(const struct report *report)
 	put(doc, "map", make_map(report, &ok), &ok);
 	put(doc, "processes", make_processes(report, &ok), &ok);
 	put(doc, "policy", make_policy(&report->policy, &ok), &ok);
+	put(doc, "room", make_room(&report->room, &ok), &ok);
+	put(doc, "guard", make_guard(&report->guard, &ok), &ok);
+	put(doc, "helps", make_helps(&report->helps, &ok), &ok);
 	put(doc, "kernel", make_kernel(report, &ok), &ok);
 	put(doc, "tuned", make_tuned(report, &ok), &ok);
 	return dump(doc, ok);

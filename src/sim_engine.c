@@ -6,11 +6,14 @@
 
 #include "collector.h"
 #include "config.h"
+#include "guard.h"
+#include "holdout.h"
 #include "hotness.h"
 #include "migrator.h"
 #include "owners.h"
 #include "sample_queue.h"
 #include "sim_engine_internal.h"
+#include "victims.h"
 
 #define START_NS (1000 * NSEC_PER_SEC) /* of the virtual clock: a machine that has been up for a while */
 
@@ -137,9 +140,21 @@ static void turn_janitor(struct sim_engine *e)
 	e->janitor_ns = e->now_ns + HOTNESS_JANITOR_MS * NSEC_PER_MSEC;
 }
 
+static void turn_victims(struct sim_engine *e)
+{
+	if (sim_machine_put_demoted(&e->machine, e->kernel.reclaimed_pages) < 0)
+		e->failed = -EIO;
+	sim_engine_enter(e);
+	holdout_step(e->holdout, &e->scenario->config, e->now_ns);
+	guard_step(e->guard, &e->scenario->config, e->fast_bytes);
+	victims_step(e->victims, &e->scenario->config, NSEC_PER_SEC, NULL);
+	sim_engine_leave(e);
+	e->victims_ns = e->now_ns + VICTIMS_STEP_MS * NSEC_PER_MSEC;
+}
+
 static uint64_t next_event(const struct sim_engine *e)
 {
-	uint64_t ns = e->janitor_ns;
+	uint64_t ns = e->janitor_ns < e->victims_ns ? e->janitor_ns : e->victims_ns;
 
 	for (size_t i = 0; i < e->n_migrators; i++)
 		if (e->pass_ns[i] < ns)
@@ -169,6 +184,8 @@ static int run(struct sim_engine *e, const _Atomic bool *stop)
 			return r;
 		if (e->janitor_ns <= e->now_ns)
 			turn_janitor(e);
+		if (e->victims_ns <= e->now_ns)
+			turn_victims(e);
 	}
 	return 0;
 }
@@ -205,6 +222,7 @@ int sim_run(const struct sim_scenario *scenario, const _Atomic bool *stop, struc
 	e->step_ns = (uint64_t)(scenario->step_ms * (double)NSEC_PER_MSEC);
 	e->end_ns = START_NS + (uint64_t)(scenario->seconds * (double)NSEC_PER_SEC);
 	e->janitor_ns = START_NS + HOTNESS_JANITOR_MS * NSEC_PER_MSEC;
+	e->victims_ns = START_NS + VICTIMS_STEP_MS * NSEC_PER_MSEC;
 	e->point_ns = START_NS + NSEC_PER_SEC;
 	e->machine.root.fd = -1;
 	r = sim_engine_make(e, error);

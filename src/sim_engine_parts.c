@@ -6,15 +6,19 @@
 
 #include "collector.h"
 #include "decider.h"
+#include "guard.h"
+#include "holdout.h"
 #include "hotness.h"
 #include "hotness_regions.h"
 #include "migrator.h"
 #include "owners.h"
 #include "rcu.h"
+#include "sample.h"
 #include "sample_queue.h"
 #include "sim_engine_internal.h"
 #include "stats.h"
 #include "topology.h"
+#include "victims.h"
 
 #define QUEUE_SAMPLES 4096
 
@@ -47,6 +51,34 @@ static int make_hotness(struct sim_engine *e, const struct topology *topology)
 	return e->decider && e->seen_decision && e->views ? 0 : -ENOMEM;
 }
 
+static int make_victims(struct sim_engine *e)
+{
+	const struct victims_params params = {
+		.hotness = e->hotness,
+		.owners = e->owners,
+		.topology = e->topology,
+		.root = e->machine.root,
+		.mover_ops = &sim_kernel_mover_ops,
+		.mover_ctx = &e->kernel,
+		.clock = &e->clock,
+		.stats = e->stats,
+		.decider = e->decider,
+	};
+
+	const struct guard_params guard_params = {
+		.root = e->machine.root,
+		.clock = &e->clock,
+		.stats = e->stats,
+		.counted = e->stats_slot,
+	};
+
+	e->guard = guard_new(&guard_params);
+	e->victims = victims_new(&params);
+	for (size_t i = 0; i < e->place.n_nodes; i++)
+		e->fast_bytes += e->place.near[i] ? e->place.node_pages[i] * PAGE_SIZE_BYTES : 0;
+	return e->guard && e->victims ? 0 : -ENOMEM;
+}
+
 static int make_collector(struct sim_engine *e)
 {
 	struct collector_params params = {
@@ -56,6 +88,7 @@ static int make_collector(struct sim_engine *e)
 		.stats = e->stats_slot,
 		.queues = &e->queue,
 		.n_queues = 1,
+		.holdout = e->holdout,
 	};
 
 	e->queue = sample_queue_new(QUEUE_SAMPLES);
@@ -77,6 +110,8 @@ static int add_migrator(struct sim_engine *e, int nid, unsigned int part, unsign
 		.mover_ctx = &e->kernel,
 		.clock = &e->clock,
 		.stats = e->stats_slot,
+		.guard = e->guard,
+		.victims = e->victims,
 		.decider = e->decider,
 	};
 
@@ -129,8 +164,11 @@ static int make_daemon(struct sim_engine *e, char *error)
 		return -ENOMEM;
 	}
 	r = make_hotness(e, topology);
+	e->holdout = holdout_new(1);
 	if (r == 0)
-		r = make_collector(e);
+		r = e->holdout ? make_collector(e) : -ENOMEM;
+	if (r == 0)
+		r = make_victims(e);
 	if (r == 0)
 		r = make_migrators(e, topology);
 	return r;
@@ -159,7 +197,10 @@ void sim_engine_done(struct sim_engine *e)
 {
 	for (size_t i = 0; i < e->n_migrators; i++)
 		migrator_free(e->migrators[i]);
+	victims_free(e->victims);
+	guard_free(e->guard);
 	collector_free(e->collector);
+	holdout_free(e->holdout);
 	sample_queue_free(e->queue);
 	decider_free(e->decider);
 	hotness_free(e->hotness);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "holdout.h"
 #include "hotness.h"
 #include "rcu.h"
 #include "record.h"
@@ -154,6 +155,28 @@ static void describe_parts(const struct sim_engine *e, struct sim_result *r)
 	}
 }
 
+static bool is_moved(const struct sim_place *place, uint64_t page, const void *ctx)
+{
+	const struct sim_scenario *s = place->scenario;
+	uint32_t pid = sim_machine_pid(s->memories[sim_place_area(place, page)].process);
+
+	(void)ctx;
+	return !holdout_has(s->config.guard_holdout_percent, pid, sim_place_addr(page));
+}
+
+static void compare_held_out(struct sim_engine *e, struct sim_result *r)
+{
+	struct holdout_view view;
+
+	holdout_look(e->holdout, &view);
+	r->has_holdout = view.known;
+	if (!view.known)
+		return;
+	r->saved = view.saved;
+	r->saved_margin = view.margin;
+	r->saved_truly = sim_place_saved(&e->place, is_moved, NULL);
+}
+
 int sim_watch_end(struct sim_engine *e)
 {
 	struct sim_area sum = sum_areas(e);
@@ -178,5 +201,6 @@ int sim_watch_end(struct sim_engine *e)
 	r->demoted_bytes = bytes(e->kernel.demoted_pages);
 	r->user_seconds = (double)e->daemon_ns / 1e9;
 	describe_parts(e, r);
+	compare_held_out(e, r);
 	return 0;
 }

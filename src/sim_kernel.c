@@ -198,6 +198,7 @@ static void reclaim_from(struct sim_kernel_state *k, int node, uint64_t most)
 		pages = sim_place_is_huge(k->place, page) ? REGION_PAGES : 1;
 		sim_place_move(k->place, page, to);
 		account(k, node, to, pages);
+		k->reclaimed_pages += pages;
 		done += pages;
 	}
 }

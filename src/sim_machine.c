@@ -182,6 +182,32 @@ static int put_sys(const struct sim_machine *m)
 	return r;
 }
 
+/* All memory of the process that @memory is of: mappings in the order of addresses, and how large they are. */
+static int put_memory(const struct sim_machine *m, uint32_t pid)
+{
+	const struct sim_scenario *s = m->place->scenario;
+	char path[64], text[SIM_MEMORIES_MAX * 80] = "";
+	uint64_t pages = 0;
+	size_t len = 0;
+	int r;
+
+	for (size_t i = 0; i < s->n_memories; i++) {
+		const struct sim_area *area = &m->place->area[i];
+		uint64_t start = sim_place_addr(area->first);
+
+		if (sim_machine_pid(s->memories[i].process) != pid)
+			continue;
+		pages += area->pages;
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "%llx-%llx rw-p 00000000 00:00 0 \n",
+					(unsigned long long)start,
+					(unsigned long long)(start + area->pages * PAGE_SIZE_BYTES));
+	}
+	snprintf(path, sizeof(path), "proc/%u/maps", pid);
+	r = put(m, path, "%s", text);
+	snprintf(path, sizeof(path), "proc/%u/statm", pid);
+	return r < 0 ? r : put(m, path, "%llu %llu 0 0 0 0 0\n", (unsigned long long)pages, (unsigned long long)pages);
+}
+
 /* proc_pid_stat(5): what of it is read is state, flags and start time. */
 static int put_processes(const struct sim_machine *m)
 {
@@ -197,6 +223,8 @@ static int put_processes(const struct sim_machine *m)
 			"%u (simulated) S 1 1 1 0 -1 4194560 1 0 0 0 1 1 0 0 20 0 1 0 %u 1000000 100 "
 			"18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n",
 			pid, pid * 10);
+		if (r == 0)
+			r = put_memory(m, pid);
 	}
 	return r;
 }
@@ -250,6 +278,15 @@ int sim_machine_update(struct sim_machine *m)
 	return 0;
 }
 
+int sim_machine_put_demoted(struct sim_machine *m, uint64_t pages)
+{
+	char text[128];
+	int len =
+		snprintf(text, sizeof(text), "pgdemote_kswapd %020llu\npgdemote_direct 0\n", (unsigned long long)pages);
+
+	return pwrite(m->vmstat, text, (size_t)len, 0) == len ? 0 : -EIO;
+}
+
 static int put_proc(struct sim_machine *m)
 {
 	int r = put_processes(m);
@@ -257,7 +294,13 @@ static int put_proc(struct sim_machine *m)
 	if (r < 0)
 		return r;
 	m->zoneinfo = openat(m->root.fd, "proc/zoneinfo", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-	return m->zoneinfo < 0 ? -errno : write_zoneinfo(m);
+	if (m->zoneinfo < 0)
+		return -errno;
+	m->vmstat = openat(m->root.fd, "proc/vmstat", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	if (m->vmstat < 0)
+		return -errno;
+	r = write_zoneinfo(m);
+	return r < 0 ? r : sim_machine_put_demoted(m, 0);
 }
 
 int sim_machine_init(struct sim_machine *m, const struct sim_place *place)
@@ -265,7 +308,7 @@ int sim_machine_init(struct sim_machine *m, const struct sim_place *place)
 	const char *tmp = getenv("TMPDIR");
 	int r;
 
-	*m = (struct sim_machine){ .root = { .fd = -1 }, .place = place, .zoneinfo = -1 };
+	*m = (struct sim_machine){ .root = { .fd = -1 }, .place = place, .zoneinfo = -1, .vmstat = -1 };
 	if (!tmp || !*tmp || strlen(tmp) > 40)
 		tmp = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
 	snprintf(m->dir, sizeof(m->dir), "%.40s/pghotd-sim-XXXXXX", tmp);
@@ -297,8 +340,10 @@ void sim_machine_free(struct sim_machine *m)
 	if (m->dir[0]) {
 		if (m->zoneinfo >= 0)
 			close(m->zoneinfo);
+		if (m->vmstat >= 0)
+			close(m->vmstat);
 		fsroot_close(&m->root);
 		nftw(m->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 	}
-	*m = (struct sim_machine){ .root = { .fd = -1 }, .zoneinfo = -1 };
+	*m = (struct sim_machine){ .root = { .fd = -1 }, .zoneinfo = -1, .vmstat = -1 };
 }

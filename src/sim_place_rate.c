@@ -199,6 +199,29 @@ int sim_place_rate(struct sim_place *place)
 	return 0;
 }
 
+double sim_place_saved(const struct sim_place *place,
+		       bool (*moves)(const struct sim_place *place, uint64_t page, const void *ctx), const void *ctx)
+{
+	double far[2] = { 0, 0 };
+
+	for (size_t i = 0; i < place->n_areas; i++) {
+		const struct sim_area *area = &place->area[i];
+		struct over over;
+
+		find_over(place, i, &over);
+		for (uint64_t page = area->first; page < area->first + area->pages; page++) {
+			double share;
+
+			if (place->node[0][page] == SIM_NOWHERE || !moves(place, page, ctx))
+				continue;
+			share = share_of(place, &over, page);
+			for (int which = 0; which < 2; which++)
+				far[which] += place->near[place->node[which][page]] ? 0 : share;
+		}
+	}
+	return far[1] > 0 ? 1 - far[0] / far[1] : 0;
+}
+
 double sim_place_sample_oracle(const struct sim_place *place, const uint16_t *counts)
 {
 	struct bin *by_count = calloc(UINT16_MAX + 1, sizeof(*by_count));

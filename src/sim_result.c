@@ -61,19 +61,28 @@ static json_t *parts_json(const struct sim_result *r)
 	return list;
 }
 
+static json_t *holdout_json(const struct sim_result *r)
+{
+	if (!r->has_holdout)
+		return json_null();
+	return json_pack("{s:f, s:f, s:f}", "saved", r->saved, "margin", r->saved_margin, "truly", r->saved_truly);
+}
+
 int sim_result_write_json(const struct sim_result *r, FILE *to)
 {
-	json_t *json = json_pack(
-		"{s:s, s:s, s:I, s:f, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:f, s:I, s:o, s:o, s:o, "
-		"s:o, s:o}",
-		"scenario", r->scenario, "policy", r->policy, "seed", (json_int_t)r->seed, "seconds", r->seconds,
-		"samples", (json_int_t)r->samples, "hot_bytes", (json_int_t)r->hot_bytes, "coverage", r->coverage,
-		"decided", r->decided, "over_promotion", r->over_promotion, "hit_ratio", r->hit_ratio,
-		"oracle_hit_ratio", r->oracle_hit_ratio, "sample_oracle_hit_ratio", r->sample_oracle_hit_ratio,
-		"speedup", r->speedup, "moved_bytes", (json_int_t)r->moved_bytes, "demoted_bytes",
-		(json_int_t)r->demoted_bytes, "user_seconds", r->user_seconds, "map_bytes", (json_int_t)r->map_bytes,
-		"time_to_50", time_or_null(r->time_to_50), "time_to_90", time_or_null(r->time_to_90), "time_to_99",
-		time_or_null(r->time_to_99), "parts", parts_json(r), "series", series_json(r));
+	json_t *json =
+		json_pack("{s:s, s:s, s:I, s:f, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:f, s:I, s:o, "
+			  "s:o, s:o, "
+			  "s:o, s:o, s:o}",
+			  "scenario", r->scenario, "policy", r->policy, "seed", (json_int_t)r->seed, "seconds",
+			  r->seconds, "samples", (json_int_t)r->samples, "hot_bytes", (json_int_t)r->hot_bytes,
+			  "coverage", r->coverage, "decided", r->decided, "over_promotion", r->over_promotion,
+			  "hit_ratio", r->hit_ratio, "oracle_hit_ratio", r->oracle_hit_ratio, "sample_oracle_hit_ratio",
+			  r->sample_oracle_hit_ratio, "speedup", r->speedup, "moved_bytes", (json_int_t)r->moved_bytes,
+			  "demoted_bytes", (json_int_t)r->demoted_bytes, "user_seconds", r->user_seconds, "map_bytes",
+			  (json_int_t)r->map_bytes, "time_to_50", time_or_null(r->time_to_50), "time_to_90",
+			  time_or_null(r->time_to_90), "time_to_99", time_or_null(r->time_to_99), "holdout",
+			  holdout_json(r), "parts", parts_json(r), "series", series_json(r));
 	int written;
 
 	if (!json)
@@ -109,6 +118,9 @@ void sim_result_write_text(const struct sim_result *r, FILE *to)
 	fprintf(to, "\n  hit ratio %.2f%% at the end; all accesses known: %.2f%%, all samples known: %.2f%%\n",
 		100 * r->hit_ratio, 100 * r->oracle_hit_ratio, 100 * r->sample_oracle_hit_ratio);
 	fprintf(to, "  speed     %.3f of that with nothing moved\n", r->speedup);
+	if (r->has_holdout)
+		fprintf(to, "  far       accesses down by %.1f +- %.1f%% as the daemon sees it; by %.1f%% truly\n",
+			100 * r->saved, 100 * r->saved_margin, 100 * r->saved_truly);
 	fprintf(to, "  moved     %.2f GiB up, %.2f GiB down\n", gib(r->moved_bytes), gib(r->demoted_bytes));
 	fprintf(to,
 		"  cost      %.2f s of CPU for the daemon's own code, %.2f%% of a core (1%% is %.2f s); %.1f MiB of "

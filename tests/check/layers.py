@@ -41,7 +41,8 @@ DATA = {
     "ibs": {"decode"},
     "reader": {"source", "perf_ring", "decode", "ibs", "sample_queue", "hotness"},
     "sample_queue": set(),
-    "collector": {"sample_queue", "hotness", "owners", "record"},
+    "collector": {"sample_queue", "holdout", "hotness", "owners", "record"},
+    "holdout": {"hotness"},
     "hotness": {"evidence", "hotmap", "regions", "owners", "record", "retire", "slotset", "tablearena", "tablemem"},
     "hotmap": {"hotness", "owners", "record", "regions", "retire", "tablemem"},
     "regions": {"evidence", "hotness", "owners", "record", "retire", "tablemem"},
@@ -57,8 +58,10 @@ DATA = {
     "policy": {"evidence", "hotness", "plan", "record"},
     "decider": {"evidence", "hotness", "policy", "slotset", "tablemem"},
     "manage": {"owners"},
-    "migrator": {"decider", "evidence", "hotness", "manage", "mover", "owners", "plan", "policy", "record"},
+    "guard": set(),
+    "migrator": {"decider", "evidence", "guard", "holdout", "hotness", "manage", "mover", "owners", "plan", "policy", "record", "victims"},
     "mover": {"plan"},
+    "victims": {"decider", "evidence", "holdout", "hotness", "manage", "mover", "owners"},
 }
 # Includes that break the table on purpose.
 EXCEPTIONS = {("report", "hotness")}    # for struct hotness_usage

@@ -47,6 +47,33 @@ def move_time(size):
     return 1.1 * size / MIB / MOVE_MIB_PER_SEC
 
 
+def exchange_time(size):
+    """Up and down, at 1 GiB/s each."""
+    return 2 * size / GIB
+
+
+def moved_in_a_minute(result, after):
+    """The most that went up in a minute, from second @after on; about as much went down."""
+    points = [point for point in result["series"] if point["t"] >= after]
+    return max(later["moved_bytes"] - point["moved_bytes"]
+               for point, later in zip(points, points[60:] or points[-1:]))
+
+
+def held_truth(runs):
+    return sum(1 for run in runs
+               if run["holdout"] and abs(run["holdout"]["saved"] - run["holdout"]["truly"]) <= run["holdout"]["margin"])
+
+
+def tell_that_it_pays(runs):
+    return sum(1 for run in runs if run["holdout"] and run["holdout"]["saved"] > run["holdout"]["margin"])
+
+
+def overcommitted(result, fast):
+    return [near_oracle(result, "oracle_hit_ratio", 0.98),
+            at_least("speed of that with nothing moved", result["speedup"], 0.99),
+            at_most("moved a minute of the fast node, two minutes in", 2 * moved_in_a_minute(result, 120) / fast, 0.05)]
+
+
 def over(result, most):
     return at_most("over_promotion", result["over_promotion"], most)
 
@@ -90,6 +117,10 @@ FAST_SAMPLES = ("page", {"sampler.per_sec": "24625"})
 # The threshold that the published rule has for hardware samples; the scenarios give it 1, with which it finds most.
 PUBLISHED = ("page", {"promote.freq_threshold": "2"})
 IDLE = ("region", {"mode": "observe"})
+
+# As many runs as it takes to say "19 times of 20"; each has other regions held out, and others hot.
+TWENTY = [("region", {"seed": str(seed)}) for seed in range(1, 21)]
+SLOW_TURNS = {"accesses.turn.every_sec": "45"}
 
 BARS = {
     "chase": [
@@ -171,6 +202,34 @@ BARS = {
         # Who does nothing promotes nothing in vain: what is used must be found as well.
         ("what is used, not what was filled", [REGION],
          lambda region: [over(region, 0.02), at_least("coverage", region["coverage"], 0.9)]),
+    ],
+    "coldfull": [
+        ("room by exchange", [REGION],
+         lambda region: [placed(region, 0.95, 60 + exchange_time(part(region, "heap")["hot_bytes"])),
+                         at_most("moved bytes of the hot set that was far",
+                                 (region["moved_bytes"] + region["demoted_bytes"]) / part(region, "heap")["hot_bytes"],
+                                 2.2),
+                         at_least("coverage of what was near", part(region, "kept")["coverage"], 0.999)]),
+        ("not without it", [("region", {"make_room": "off"})],
+         lambda off: [at_most("coverage", off["coverage"], 0.4)]),
+    ],
+    "pingpong": [
+        ("held back", [REGION],
+         lambda region: [at_least("speed of that with nothing moved", region["speedup"], 0.99),
+                         at_most("moved a minute of the fast node, in the end",
+                                 2 * moved_in_a_minute(region, 239) / (8 * GIB), 0.05)]),
+        ("what pays goes on", [("region", SLOW_TURNS), ("region", {**SLOW_TURNS, "make_room": "off"})],
+         lambda region, off: [at_least("speed of that without room made", region["speedup"] / off["speedup"], 1.1)]),
+    ],
+    "holdout": [
+        ("the truth is within the interval", TWENTY,
+         lambda *runs: [at_least("runs of 20 whose interval holds the truth", held_truth(runs), 19),
+                        at_least("runs of 20 that can tell that it pays", tell_that_it_pays(runs), 19)]),
+    ],
+    # Of what is alike hot none is worth another's place.
+    "overcommit": [
+        ("by the kernel", [REGION], lambda region: overcommitted(region, 16 * GIB)),
+        ("by exchange", [("region", {"make_room": "exchange"})], lambda region: overcommitted(region, 16 * GIB)),
     ],
     "llama": [
         ("does no harm", [REGION, IDLE],

@@ -56,6 +56,14 @@ static const struct report_migrator migrators[] = { { 5, "nothing: all that is h
 static struct report make_report(const struct stats *stats)
 {
 	return (struct report){
+		.helps = { .percent = 5,
+			   .known = true,
+			   .saved = 0.71,
+			   .margin = 0.04,
+			   .far_held = 0.5,
+			   .far_moved = 0.145 },
+		.guard = { .cause = "x", .left_ns = 7, .back_ratio = 0.25, .kernel_demoted_pages = 11 },
+		.room = { .way = "exchange", .state = "cold memory was found", .cold_bytes = 3 * MIB, .quiet_ns = 9 },
 		.policy = { .name = "region",
 			    .fitted = true,
 			    .capacity_bytes = 16 * MIB,
@@ -139,7 +147,8 @@ static void document_is_what_users_were_promised(void)
 					    "observe_only",   "advice",        "counters",   "promoted_pages",
 					    "promoted_bytes", "demoted_bytes", "left_alone", "moves",
 					    "migrators",      "map",           "processes",  "policy",
-					    "kernel",         "tuned" };
+					    "kernel",         "tuned",         "room",       "guard",
+					    "helps" };
 	struct stats *stats = stats_new();
 	struct stats_slot *slot = stats_slot_new(stats);
 	static const struct report_owner owners[] = {
@@ -162,6 +171,18 @@ static void document_is_what_users_were_promised(void)
 	CU_ASSERT_EQUAL(json_object_size(doc), sizeof(keys) / sizeof(keys[0]));
 	CU_ASSERT_EQUAL(number_at(doc, "schema"), REPORT_SCHEMA);
 	CU_ASSERT(text_is(doc, "mode", "promote"));
+	CU_ASSERT_DOUBLE_EQUAL(json_real_value(at(doc, "helps.holdout_ratio")), 0.05, 1e-12);
+	CU_ASSERT_DOUBLE_EQUAL(json_real_value(at(doc, "helps.saved")), 0.71, 1e-12);
+	CU_ASSERT_DOUBLE_EQUAL(json_real_value(at(doc, "helps.margin")), 0.04, 1e-12);
+	CU_ASSERT(json_is_null(at(doc, "helps.latency_held_cycles")));
+	CU_ASSERT(text_is(doc, "guard.cause", "x"));
+	CU_ASSERT_EQUAL(number_at(doc, "guard.left_ns"), 7);
+	CU_ASSERT_DOUBLE_EQUAL(json_real_value(at(doc, "guard.back_ratio")), 0.25, 1e-12);
+	CU_ASSERT_EQUAL(number_at(doc, "guard.kernel_demoted_pages"), 11);
+	CU_ASSERT(text_is(doc, "room.way", "exchange"));
+	CU_ASSERT(text_is(doc, "room.state", "cold memory was found"));
+	CU_ASSERT_EQUAL(number_at(doc, "room.cold_bytes"), 3 * MIB);
+	CU_ASSERT_EQUAL(number_at(doc, "room.quiet_ns"), 9);
 	CU_ASSERT(text_is(doc, "policy.name", "region"));
 	CU_ASSERT_EQUAL(number_at(doc, "policy.capacity_bytes"), 16 * MIB);
 	CU_ASSERT_DOUBLE_EQUAL(json_real_value(at(doc, "policy.hit_ratio.50")), 0.7, 1e-12);

@@ -175,8 +175,10 @@ static void the_fast_node_is_not_overfilled(void)
 	struct sim_result r;
 
 	/* 128 MiB hot, 64 MiB near of which 3% stay free. */
-	run(SIM_RIG_MACHINE SIM_RIG_HEAP "accesses = ( { memory = \"heap\"; mib = 128; hot = true; } );" SIM_RIG_CONFIG
-					 "sampler = { per_sec = 20000; };",
+	run(SIM_RIG_MACHINE SIM_RIG_HEAP
+	    "accesses = ( { memory = \"heap\"; mib = 128; hot = true; } );"
+	    "config = { make_room = \"off\"; promote = { policy = \"page\"; freq_threshold = 1; }; };"
+	    "sampler = { per_sec = 20000; };",
 	    &r);
 	CU_ASSERT(r.moved_bytes <= (uint64_t)(0.97 * 0x1p26));
 	CU_ASSERT(r.moved_bytes > (uint64_t)(0.9 * 0x1p26));

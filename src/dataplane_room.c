@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The thread that watches fast memory: what is cold there, whether room pays, and whether all of it helps. */
+#include <errno.h>
+
+#include "clock.h"
+#include "config.h"
+#include "dataplane_internal.h"
+#include "fsroot.h"
+#include "guard.h"
+#include "holdout.h"
+#include "stats.h"
+#include "topology.h"
+#include "victims.h"
+
+/* Looking for cold memory takes at most a tenth of one CPU. */
+#define WATCHER_BUDGET_NS (20 * NSEC_PER_MSEC)
+
+int dataplane_room_make(struct dataplane *dp)
+{
+	const struct victims_params params = {
+		.hotness = dp->hotness,
+		.owners = dp->owners,
+		.manage = dp->manage,
+		.topology = dp->params.topology,
+		.root = *dp->params.root,
+		.mover_ops = dp->params.mover_ops,
+		.mover_ctx = dp->params.mover_ctx,
+		.clock = dp->params.clock,
+		.stats = dp->params.stats,
+		.decider = dp->decider,
+	};
+
+	const struct guard_params guard_params = {
+		.root = *dp->params.root,
+		.clock = dp->params.clock,
+		.stats = dp->params.stats,
+		.counted = stats_slot_new(dp->params.stats),
+	};
+
+	dp->victims = victims_new(&params);
+	dp->guard = guard_params.counted ? guard_new(&guard_params) : NULL;
+	dp->holdout = holdout_new((unsigned int)dp->n_collectors);
+	return dp->victims && dp->guard && dp->holdout ? 0 : -ENOMEM;
+}
+
+static uint64_t fast_bytes(const struct dataplane *dp)
+{
+	struct topology *topology = topology_store_get(dp->params.topology);
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < topology->n_nodes; i++)
+		if (nodeset_has(&topology->top, topology->nodes[i].nid))
+			bytes += topology->nodes[i].total_bytes;
+	topology_unref(topology);
+	return bytes;
+}
+
+int dataplane_room_turn(void *ctx)
+{
+	struct dataplane *dp = ctx;
+	struct config config;
+
+	config_store_get(dp->params.config, &config);
+	holdout_step(dp->holdout, &config, clock_now_ns(dp->params.clock));
+	guard_step(dp->guard, &config, fast_bytes(dp));
+	victims_step(dp->victims, &config, WATCHER_BUDGET_NS, &dp->stop);
+	dataplane_doze(dp, dp->watcher_waker, VICTIMS_STEP_MS);
+	return 0;
+}
+
+void dataplane_room_free(struct dataplane *dp)
+{
+	victims_free(dp->victims);
+	guard_free(dp->guard);
+	holdout_free(dp->holdout);
+}

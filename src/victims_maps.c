@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cleanup.h"
+#include "owners.h"
+#include "parse.h"
+#include "rcu.h"
+#include "sample.h"
+#include "victims_internal.h"
+
+#define RANGES_MAX 65536 /* vm.max_map_count allows 65530 mappings by default; what is beyond isn't looked at */
+
+/* A list that grows. */
+struct ranges {
+	size_t n, room;
+	struct victims_range *range;
+};
+
+static int add_pid(void *ctx, const char *name)
+{
+	struct victims_maps *maps = ctx;
+	uint64_t pid;
+
+	if (parse_u64(name, 1, INT32_MAX, &pid) < 0)
+		return 0;
+	if (maps->n_pids == maps->pids_room) {
+		size_t room = maps->pids_room ? maps->pids_room * 2 : 256;
+		uint32_t *more = realloc(maps->pids, room * sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		maps->pids = more;
+		maps->pids_room = room;
+	}
+	maps->pids[maps->n_pids++] = (uint32_t)pid;
+	return 0;
+}
+
+int victims_maps_begin(struct victims_maps *maps, const struct fsroot *root)
+{
+	int r;
+
+	maps->n_pids = maps->next_pid = 0;
+	maps->round++;
+	r = fsroot_for_each(root, add_pid, maps, "proc");
+	if (r < 0)
+		maps->n_pids = 0;
+	return r;
+}
+
+static int add_range(struct ranges *list, uint64_t start, uint64_t end, uint64_t since_ns)
+{
+	struct victims_range *last = list->n ? &list->range[list->n - 1] : NULL;
+
+	if (last && last->end == start && last->since_ns == since_ns) {
+		last->end = end;
+		return 0;
+	}
+	if (list->n == RANGES_MAX)
+		return 0;
+	if (list->n == list->room) {
+		size_t room = list->room ? list->room * 2 : 64;
+		struct victims_range *more = realloc(list->range, room * sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		list->range = more;
+		list->room = room;
+	}
+	list->range[list->n++] = (struct victims_range){ start, end, since_ns };
+	return 0;
+}
+
+/* "start-end rwxp ...": what nobody may read holds nothing. */
+static bool parse_line(const char *line, uint64_t *ret_start, uint64_t *ret_end)
+{
+	unsigned long long start, end;
+	char perms[5];
+
+	if (sscanf(line, "%llx-%llx %4s", &start, &end, perms) != 3 || end <= start)
+		return false;
+	if ((start | end) % PAGE_SIZE_BYTES || (perms[0] == '-' && perms[1] == '-'))
+		return false;
+	*ret_start = start;
+	*ret_end = end;
+	return true;
+}
+
+/* All that is mapped, neighbours as one. 0 or -errno. */
+static int read_maps(const struct fsroot *root, uint32_t pid, uint64_t now_ns, struct ranges *ret)
+{
+	_cleanup_free_ char *line = NULL;
+	size_t size = 0;
+	FILE *file;
+	int fd, r = 0;
+
+	fd = fsroot_open_file(root, "proc/%u/maps", pid);
+	if (fd < 0)
+		return fd;
+	file = fdopen(fd, "r");
+	if (!file) {
+		close(fd);
+		return -ENOMEM;
+	}
+	while (r == 0 && getline(&line, &size, file) > 0) {
+		uint64_t start, end;
+
+		/* Mappings move while they are read. */
+		if (parse_line(line, &start, &end) && (ret->n == 0 || start >= ret->range[ret->n - 1].end))
+			r = add_range(ret, start, end, now_ns);
+	}
+	fclose(file);
+	return r;
+}
+
+/* What of [@start, @end) was there before keeps its age. */
+static int add_aged(struct ranges *list, const struct victims_process *before, size_t *at, uint64_t start, uint64_t end,
+		    uint64_t now_ns)
+{
+	int r = 0;
+
+	while (*at < before->n && before->range[*at].end <= start)
+		(*at)++;
+	for (size_t i = *at; r == 0 && start < end; i++) {
+		const struct victims_range *old = i < before->n ? &before->range[i] : NULL;
+		uint64_t to;
+
+		if (!old || old->start >= end)
+			return add_range(list, start, end, now_ns);
+		if (old->start > start) {
+			r = add_range(list, start, old->start, now_ns);
+			start = old->start;
+		}
+		to = old->end < end ? old->end : end;
+		if (r == 0)
+			r = add_range(list, start, to, old->since_ns);
+		start = to;
+	}
+	return r;
+}
+
+static int take_maps(struct victims_process *p, struct ranges *mapped, uint64_t now_ns)
+{
+	struct ranges aged = { 0 };
+	size_t at = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < mapped->n && r == 0; i++)
+		if (mapped->range[i].end - mapped->range[i].start >= VICTIMS_RANGE_MIN)
+			r = add_aged(&aged, p, &at, mapped->range[i].start, mapped->range[i].end, now_ns);
+	if (r < 0) {
+		free(aged.range);
+		return r;
+	}
+	free(p->range);
+	p->range = aged.range;
+	p->n = aged.n;
+	return 0;
+}
+
+static struct victims_process *find(struct victims_maps *maps, uint32_t pid)
+{
+	for (size_t i = 0; i < maps->n; i++)
+		if (maps->process[i].pid == pid)
+			return &maps->process[i];
+	return NULL;
+}
+
+static struct victims_process *find_or_add(struct victims_maps *maps, uint32_t pid)
+{
+	struct victims_process *p = find(maps, pid);
+
+	if (p)
+		return p;
+	if (maps->n == maps->room) {
+		size_t room = maps->room ? maps->room * 2 : 16;
+		struct victims_process *more = realloc(maps->process, room * sizeof(*more));
+
+		if (!more)
+			return NULL;
+		maps->process = more;
+		maps->room = room;
+	}
+	p = &maps->process[maps->n++];
+	*p = (struct victims_process){ .pid = pid };
+	return p;
+}
+
+/* Base pages that it has in memory; 0: not known. */
+static uint64_t resident_pages(const struct fsroot *root, uint32_t pid)
+{
+	unsigned long long size, resident;
+	char text[128];
+
+	if (fsroot_read(root, text, sizeof(text), "proc/%u/statm", pid) <= 0)
+		return 0;
+	return sscanf(text, "%llu %llu", &size, &resident) == 2 ? resident : 0;
+}
+
+static void look_at(struct victims_maps *maps, const struct fsroot *root, struct owners *owners, uint32_t pid,
+		    uint64_t now_ns)
+{
+	struct ranges mapped = { 0 };
+	struct victims_process *p;
+	struct owner *owner;
+	uint32_t slot = 0;
+	uint64_t ticks = 0;
+	int r;
+
+	if (resident_pages(root, pid) < VICTIMS_RSS_MIN / PAGE_SIZE_BYTES)
+		return;
+	rcu_enter();
+	r = owners_get(owners, pid, now_ns, &owner);
+	if (r == 0) {
+		slot = owner->slot;
+		ticks = owner->start_ticks;
+	}
+	rcu_leave();
+	if (r < 0)
+		return;
+	p = find_or_add(maps, pid);
+	if (!p)
+		return;
+	if (p->start_ticks != ticks || p->owner_slot != slot)
+		p->n = 0; /* another process of that pid: nothing of it is old */
+	p->start_ticks = ticks;
+	p->owner_slot = slot;
+	/* What can't be read now is forgotten, and watched anew. */
+	if (read_maps(root, pid, now_ns, &mapped) == 0 && take_maps(p, &mapped, now_ns) == 0)
+		p->round = maps->round;
+	free(mapped.range);
+}
+
+bool victims_maps_next(struct victims_maps *maps, const struct fsroot *root, struct owners *owners, uint64_t now_ns)
+{
+	if (maps->next_pid < maps->n_pids) {
+		look_at(maps, root, owners, maps->pids[maps->next_pid++], now_ns);
+		return true;
+	}
+	for (size_t i = maps->n; i-- > 0;) {
+		if (maps->process[i].round == maps->round)
+			continue;
+		free(maps->process[i].range);
+		maps->process[i] = maps->process[--maps->n];
+	}
+	return false;
+}
+
+void victims_maps_clear(struct victims_maps *maps)
+{
+	for (size_t i = 0; i < maps->n; i++)
+		free(maps->process[i].range);
+	free(maps->process);
+	free(maps->pids);
+	*maps = (struct victims_maps){ .round = maps->round };
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Room on a fast node that is full. Nodes 2 and 3 are slow. */
+#include "harness.h"
+#include "victims_rig.h"
+
+#define OLD   100U /* has cold memory on node 0 */
+#define HOT   200U
+#define PAGES 512ULL
+#define KEEP  (RIG_NODE_PAGES * 3 / 100) /* the headroom */
+
+/* Node 0 is full to the headroom, node 1 too, and cold regions are known. */
+static void full(struct victims_rig *v, uint64_t regions, uint64_t bytes, unsigned int flags)
+{
+	vrig_new(v);
+	v->rig->kernel.free_pages[0] = v->rig->kernel.free_pages[1] = KEEP;
+	vrig_maps(v, OLD, 0, regions * PAGES);
+	vrig_map(v, OLD, 0, regions * PAGES, bytes, 0, flags);
+	vrig_run(v, QUIET_SEC + 20);
+}
+
+static uint64_t pages_on(struct victims_rig *v, uint32_t pid, int nid)
+{
+	const struct fake_process *p = rig_process(v->rig, pid);
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < p->n_folios; i++)
+		n += p->folios[i].nid == nid ? p->folios[i].bytes / RIG_PAGE : 0;
+	return n;
+}
+
+/* @n hot pages on node 2, and passes until nothing changes any more. */
+static void promote(struct victims_rig *v, uint64_t n)
+{
+	rig_hot(v->rig, HOT, 0, n, 1000, 0);
+	for (int i = 0; i < 6; i++) {
+		CU_ASSERT_EQUAL(rig_pass(v->rig), 0);
+		v->rig->now_ns += 100 * NSEC_PER_MSEC;
+	}
+}
+
+static void cold_memory_makes_room(void)
+{
+	struct victims_rig v;
+
+	full(&v, 20, RIG_PAGE, 0);
+	promote(&v, 2048);
+	CU_ASSERT_EQUAL(pages_on(&v, HOT, 0), 2048);
+	/* A chunk of 16 MiB at a time, and no more than what came up needed. */
+	CU_ASSERT_EQUAL(pages_on(&v, OLD, 2), 8 * PAGES);
+	CU_ASSERT_EQUAL(rig_stat(v.rig, STAT_DEMOTED_PAGES), 8 * PAGES);
+	CU_ASSERT_EQUAL(rig_stat(v.rig, STAT_DEMOTED_BYTES), 8 * RIG_HUGE);
+	CU_ASSERT_EQUAL(rig_stat(v.rig, STAT_PROMOTED_PAGES), 2048);
+	CU_ASSERT_EQUAL(rig_stat(v.rig, STAT_MOVE_OK), 2048 + 8 * PAGES);
+	CU_ASSERT_EQUAL(v.rig->kernel.bad_calls, 0);
+	CU_ASSERT(v.rig->kernel.free_pages[0] >= KEEP);
+	vrig_free(&v);
+}
+
+/* The kernel moves a huge page by one of its addresses, and finds the others busy. */
+static void huge_pages_go_down_whole(void)
+{
+	struct victims_rig v;
+
+	full(&v, 20, RIG_HUGE, 0);
+	promote(&v, 2048);
+	CU_ASSERT_EQUAL(pages_on(&v, HOT, 0), 2048);
+	CU_ASSERT_EQUAL(pages_on(&v, OLD, 2), 8 * PAGES);
+	CU_ASSERT_EQUAL(rig_stat(v.rig, STAT_DEMOTED_PAGES), 8 * PAGES);
+	CU_ASSERT_EQUAL(rig_stat(v.rig, STAT_MOVE_OK), 2048 + 8 * PAGES);
+	CU_ASSERT_EQUAL(rig_stat(v.rig, STAT_MOVE_BUSY), 0);
+	CU_ASSERT_EQUAL(v.rig->kernel.bad_calls, 0);
+	vrig_free(&v);
+}
+
+static void off_moves_nothing_down(void)
+{
+	struct victims_rig v;
+
+	full(&v, 20, RIG_PAGE, 0);
+	v.rig->config.make_room = ROOM_OFF;
+	promote(&v, 100);
+	CU_ASSERT_EQUAL(pages_on(&v, HOT, 2), 100);
+	CU_ASSERT_EQUAL(rig_stat(v.rig, STAT_MOVE_CALLS), 0);
+	CU_ASSERT_EQUAL(v.rig->result.limit, LIMIT_NO_ROOM);
+	vrig_free(&v);
+}
+
+static void observing_moves_nothing_down(void)
+{
+	struct victims_rig v;
+
+	full(&v, 20, RIG_PAGE, 0);
+	v.rig->config.mode = MODE_OBSERVE;
+	promote(&v, 100);
+	CU_ASSERT_EQUAL(rig_stat(v.rig, STAT_MOVE_CALLS), 0);
+	vrig_free(&v);
+}
+
+static void nothing_cold_is_said(void)
+{
+	struct victims_rig v;
+
+	full(&v, 1, RIG_PAGE, 0);
+	/* It was used just now. */
+	rig_access(v.rig, OLD, rig_addr(OLD, 3), rig_phys(0, 3), RIG_PAGE, -1);
+	promote(&v, 100);
+	CU_ASSERT_EQUAL(pages_on(&v, OLD, 0), PAGES);
+	CU_ASSERT_EQUAL(pages_on(&v, HOT, 2), 100);
+	CU_ASSERT_EQUAL(v.rig->result.limit, LIMIT_NO_COLD);
+	vrig_free(&v);
+}
+
+static void a_full_slow_node_takes_nothing(void)
+{
+	struct victims_rig v;
+
+	full(&v, 20, RIG_PAGE, 0);
+	v.rig->kernel.free_pages[2] = RIG_HIGH + 100;
+	promote(&v, 100);
+	CU_ASSERT_EQUAL(pages_on(&v, OLD, 0), 20 * PAGES);
+	CU_ASSERT_EQUAL(v.rig->result.limit, LIMIT_LOWER_FULL);
+	vrig_free(&v);
+}
+
+static void what_refuses_is_not_asked_again(void)
+{
+	struct victims_rig v;
+	size_t calls;
+
+	full(&v, 8, RIG_PAGE, FAKE_UNMOVABLE);
+	promote(&v, 100);
+	CU_ASSERT_EQUAL(pages_on(&v, OLD, 0), 8 * PAGES);
+	CU_ASSERT_EQUAL(v.rig->result.limit, LIMIT_NO_COLD);
+	calls = v.rig->kernel.move_calls;
+	vrig_run(&v, 30);
+	promote(&v, 100);
+	CU_ASSERT_EQUAL(v.rig->kernel.move_calls, calls);
+	vrig_free(&v);
+}
+
+/* What the kernel took below the headroom is made good first. */
+static void the_headroom_comes_first(void)
+{
+	struct victims_rig v;
+
+	full(&v, 40, RIG_PAGE, 0);
+	v.rig->kernel.free_pages[0] = KEEP - 10 * PAGES;
+	promote(&v, 100);
+	CU_ASSERT_EQUAL(pages_on(&v, HOT, 0), 100);
+	CU_ASSERT(v.rig->kernel.free_pages[0] >= KEEP);
+	CU_ASSERT(pages_on(&v, OLD, 2) >= 11 * PAGES && pages_on(&v, OLD, 2) <= 24 * PAGES);
+	vrig_free(&v);
+}
+
+static void down_keeps_to_the_rate(void)
+{
+	struct victims_rig v;
+
+	full(&v, 40, RIG_PAGE, 0);
+	v.rig->config.promote_rate_mib_per_sec = 20; /* a burst of 2 MiB */
+	promote(&v, 4096);
+	CU_ASSERT(pages_on(&v, OLD, 2) > 0);
+	/* What is granted goes into debt by one step of 16 MiB at most. */
+	CU_ASSERT(pages_on(&v, OLD, 2) <= (16 + 2 + 12) * 256);
+	CU_ASSERT(pages_on(&v, HOT, 0) <= (2 + 12 + 2) * 256);
+	CU_ASSERT_EQUAL(v.rig->result.limit, LIMIT_RATE);
+	vrig_free(&v);
+}
+
+static void set_demotion(struct victims_rig *v, bool on)
+{
+	struct topology_options options = { .target_nid = -1 };
+	struct topology *topology;
+	char error[256];
+
+	machine_put(&v->rig->machine, "sys/kernel/mm/numa/demotion_enabled", on ? "true" : "false");
+	CU_ASSERT_EQUAL(topology_read(&v->rig->machine.root, &options, &topology, error, sizeof(error)), 0);
+	topology_store_set(v->rig->topology, topology);
+}
+
+/* kswapd demotes: promotion goes below the headroom, at a quarter of the rate. */
+static void the_kernel_makes_room(void)
+{
+	struct victims_rig v;
+
+	full(&v, 20, RIG_PAGE, 0);
+	set_demotion(&v, true);
+	v.rig->config.make_room = ROOM_AUTO;
+	v.rig->config.promote_rate_mib_per_sec = 80; /* 20 below the headroom, for two: in bursts of 1 MiB */
+	rig_hot(v.rig, HOT, 0, 4096, 1000, 0);
+	CU_ASSERT_EQUAL(rig_pass(v.rig), 0);
+	CU_ASSERT(pages_on(&v, HOT, 0) >= 250 && pages_on(&v, HOT, 0) <= 260);
+	CU_ASSERT_EQUAL(rig_stat(v.rig, STAT_DEMOTED_PAGES), 0);
+	v.rig->now_ns += NSEC_PER_SEC;
+	CU_ASSERT_EQUAL(rig_pass(v.rig), 0);
+	CU_ASSERT(pages_on(&v, HOT, 0) <= 520);
+	/* Down to the low watermark, 700 pages, and no further. */
+	for (int i = 0; i < 60; i++) {
+		v.rig->now_ns += 50 * NSEC_PER_MSEC;
+		CU_ASSERT_EQUAL(rig_pass(v.rig), 0);
+	}
+	CU_ASSERT(v.rig->kernel.free_pages[0] >= 700);
+	set_demotion(&v, false);
+	vrig_free(&v);
+}
+
+static void the_way_is_chosen(void)
+{
+	static const struct {
+		enum config_room option;
+		bool demotion;
+		enum migrator_way way;
+	} cases[] = {
+		{ ROOM_AUTO, true, WAY_KERNEL },       { ROOM_AUTO, false, WAY_EXCHANGE },
+		{ ROOM_KERNEL, true, WAY_KERNEL },     { ROOM_KERNEL, false, WAY_NONE },
+		{ ROOM_EXCHANGE, true, WAY_EXCHANGE }, { ROOM_EXCHANGE, false, WAY_EXCHANGE },
+		{ ROOM_OFF, true, WAY_NONE },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct config config = { .make_room = (int)cases[i].option };
+		struct topology topology = { .demotion_enabled = cases[i].demotion };
+
+		CU_ASSERT_EQUAL(migrator_way(&config, &topology), cases[i].way);
+	}
+}
+
+TEST_MAIN(migrator_room, TEST(cold_memory_makes_room), TEST(huge_pages_go_down_whole), TEST(off_moves_nothing_down),
+	  TEST(observing_moves_nothing_down), TEST(nothing_cold_is_said), TEST(a_full_slow_node_takes_nothing),
+	  TEST(what_refuses_is_not_asked_again), TEST(the_headroom_comes_first), TEST(down_keeps_to_the_rate),
+	  TEST(the_kernel_makes_room), TEST(the_way_is_chosen))

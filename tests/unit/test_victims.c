@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What is called cold, and what isn't. */
+#include "harness.h"
+#include "victims_rig.h"
+
+#define PID    100U
+#define OTHER  101U
+#define PAGES  512ULL
+#define REGION REGION_BYTES
+
+static void quiet_memory_is_cold(void)
+{
+	struct victims_rig v;
+	struct victim got[4];
+
+	vrig_new(&v);
+	vrig_maps(&v, PID, 0, 3 * PAGES);
+	vrig_map(&v, PID, 0, 3 * PAGES, RIG_PAGE, 0, 0);
+	vrig_run(&v, QUIET_SEC - 5);
+	CU_ASSERT_EQUAL(victims_cold_bytes(v.victims, 0), 0);
+	CU_ASSERT_EQUAL(vrig_state(&v), VICTIMS_WATCHING);
+	vrig_run(&v, 20);
+	CU_ASSERT_EQUAL(victims_cold_bytes(v.victims, 0), 3 * REGION);
+	CU_ASSERT_EQUAL(vrig_state(&v), VICTIMS_FOUND);
+	CU_ASSERT_EQUAL(victims_take(v.victims, 1, got, 4), 0);
+	CU_ASSERT_EQUAL(victims_take(v.victims, 0, got, 2), 2);
+	CU_ASSERT_EQUAL(got[0].addr, rig_addr(PID, 0));
+	CU_ASSERT_EQUAL(got[1].addr, rig_addr(PID, PAGES));
+	CU_ASSERT_EQUAL(got[1].pid, PID);
+	CU_ASSERT_EQUAL(got[1].n_pages, PAGES);
+	CU_ASSERT_EQUAL(victims_cold_bytes(v.victims, 0), REGION);
+	CU_ASSERT(victims_is_cold(v.victims, &v.rig->config, &got[0], v.rig->now_ns));
+	vrig_free(&v);
+}
+
+static void sampled_memory_is_not(void)
+{
+	struct victims_rig v;
+	struct victim got[4];
+
+	vrig_new(&v);
+	vrig_maps(&v, PID, 0, 3 * PAGES);
+	vrig_map(&v, PID, 0, 3 * PAGES, RIG_PAGE, 0, 0);
+	for (unsigned int i = 0; i < 10; i++) {
+		rig_access(v.rig, PID, rig_addr(PID, PAGES + 7), rig_phys(0, PAGES + 7), RIG_PAGE, -1);
+		vrig_run(&v, 10);
+	}
+	CU_ASSERT_EQUAL(victims_cold_bytes(v.victims, 0), 2 * REGION);
+	CU_ASSERT_EQUAL(victims_take(v.victims, 0, got, 4), 2);
+	CU_ASSERT_EQUAL(got[0].addr, rig_addr(PID, 0));
+	CU_ASSERT_EQUAL(got[1].addr, rig_addr(PID, 2 * PAGES));
+	/* Hot since it was found: whoever takes it asks again. */
+	rig_access(v.rig, PID, rig_addr(PID, 3), rig_phys(0, 3), RIG_PAGE, -1);
+	CU_ASSERT_FALSE(victims_is_cold(v.victims, &v.rig->config, &got[0], v.rig->now_ns));
+	CU_ASSERT(victims_is_cold(v.victims, &v.rig->config, &got[1], v.rig->now_ns));
+	vrig_free(&v);
+}
+
+/* Absent, or on a slow node already. */
+static void what_is_not_there_is_no_victim(void)
+{
+	struct victims_rig v;
+
+	vrig_new(&v);
+	vrig_maps(&v, PID, 0, 3 * PAGES);
+	vrig_map(&v, PID, PAGES, PAGES, RIG_PAGE, 2, 0);
+	vrig_map(&v, PID, 2 * PAGES, PAGES, RIG_PAGE, 0, FAKE_ABSENT);
+	vrig_run(&v, 2 * QUIET_SEC);
+	CU_ASSERT_EQUAL(victims_cold_bytes(v.victims, 0), 0);
+	CU_ASSERT_EQUAL(vrig_state(&v), VICTIMS_NONE);
+	vrig_free(&v);
+}
+
+static void without_samples_nothing_is_cold(void)
+{
+	struct victims_rig v;
+
+	vrig_new(&v);
+	vrig_maps(&v, PID, 0, PAGES);
+	vrig_map(&v, PID, 0, PAGES, RIG_PAGE, 0, 0);
+	for (unsigned int i = 0; i < 2 * QUIET_SEC; i++) {
+		v.rig->now_ns += NSEC_PER_SEC;
+		victims_want(v.victims, v.rig->now_ns);
+		victims_step(v.victims, &v.rig->config, NSEC_PER_SEC, NULL);
+	}
+	CU_ASSERT_EQUAL(vrig_state(&v), VICTIMS_DARK);
+	/* The time in the dark doesn't count. */
+	vrig_run(&v, QUIET_SEC - 5);
+	CU_ASSERT_EQUAL(victims_cold_bytes(v.victims, 0), 0);
+	vrig_run(&v, 20);
+	CU_ASSERT_EQUAL(victims_cold_bytes(v.victims, 0), REGION);
+	vrig_free(&v);
+}
+
+/* With mode 2 alone the kernel makes no faults on fast nodes. */
+static void hint_faults_need_to_see_the_fast_node(void)
+{
+	struct victims_rig v;
+
+	vrig_new(&v);
+	vrig_maps(&v, PID, 0, PAGES);
+	vrig_map(&v, PID, 0, PAGES, RIG_PAGE, 0, 0);
+	machine_put(&v.rig->machine, "proc/sys/kernel/numa_balancing", "2");
+	for (unsigned int i = 0; i < 200; i++) {
+		stats_inc(v.rig->params.stats, STAT_HINTFAULTS);
+		vrig_run(&v, 1);
+	}
+	CU_ASSERT_EQUAL(vrig_state(&v), VICTIMS_BLIND);
+	CU_ASSERT_EQUAL(victims_cold_bytes(v.victims, 0), 0);
+	machine_put(&v.rig->machine, "proc/sys/kernel/numa_balancing", "3");
+	vrig_run(&v, 15);
+	CU_ASSERT_EQUAL(victims_cold_bytes(v.victims, 0), REGION);
+	vrig_free(&v);
+}
+
+static void a_mapping_is_as_old_as_it_is(void)
+{
+	struct victims_rig v;
+
+	vrig_new(&v);
+	vrig_maps(&v, PID, 0, PAGES);
+	vrig_map(&v, PID, 0, 4 * PAGES, RIG_PAGE, 0, 0);
+	vrig_run(&v, QUIET_SEC - 10);
+	vrig_maps(&v, PID, 0, 4 * PAGES); /* it grew */
+	vrig_run(&v, 30);
+	CU_ASSERT_EQUAL(victims_cold_bytes(v.victims, 0), REGION);
+	vrig_run(&v, QUIET_SEC);
+	CU_ASSERT_EQUAL(victims_cold_bytes(v.victims, 0), 4 * REGION);
+	vrig_maps(&v, PID, 2 * PAGES, PAGES); /* and shrank */
+	vrig_run(&v, 15);
+	CU_ASSERT_EQUAL(victims_cold_bytes(v.victims, 0), REGION);
+	vrig_free(&v);
+}
+
+static void another_process_of_that_pid_is_new(void)
+{
+	struct victims_rig v;
+
+	vrig_new(&v);
+	vrig_maps(&v, PID, 0, PAGES);
+	vrig_map(&v, PID, 0, PAGES, RIG_PAGE, 0, 0);
+	vrig_run(&v, QUIET_SEC - 10);
+	rig_put_stat(v.rig, PID, 77777);
+	owners_sweep(v.rig->owners, 1000);
+	owners_reap(v.rig->owners);
+	vrig_run(&v, 40);
+	CU_ASSERT_EQUAL(victims_cold_bytes(v.victims, 0), 0);
+	vrig_run(&v, QUIET_SEC);
+	CU_ASSERT_EQUAL(victims_cold_bytes(v.victims, 0), REGION);
+	vrig_free(&v);
+}
+
+/* Regions that were thrown out of the tables may have been sampled. */
+static void what_was_evicted_is_not_unsampled(void)
+{
+	struct victims_rig v;
+
+	vrig_new(&v);
+	vrig_maps(&v, PID, 0, PAGES);
+	vrig_map(&v, PID, 0, PAGES, RIG_PAGE, 0, 0);
+	vrig_run(&v, QUIET_SEC - 10);
+	stats_inc(v.rig->params.stats, STAT_EVICTED_REGIONS);
+	vrig_run(&v, 40);
+	CU_ASSERT_EQUAL(victims_cold_bytes(v.victims, 0), 0);
+	vrig_run(&v, QUIET_SEC);
+	CU_ASSERT_EQUAL(victims_cold_bytes(v.victims, 0), REGION);
+	vrig_free(&v);
+}
+
+static void small_processes_are_left_out(void)
+{
+	struct victims_rig v;
+
+	vrig_new(&v);
+	vrig_maps(&v, PID, 0, PAGES);
+	machine_put(&v.rig->machine, "proc/100/statm", "20000 4095 0 0 0 0 0");
+	vrig_map(&v, PID, 0, PAGES, RIG_PAGE, 0, 0);
+	vrig_maps(&v, OTHER, 0, PAGES);
+	vrig_map(&v, OTHER, 0, PAGES, RIG_PAGE, 1, 0);
+	vrig_run(&v, 2 * QUIET_SEC);
+	CU_ASSERT_EQUAL(victims_cold_bytes(v.victims, 0), 0);
+	CU_ASSERT_EQUAL(victims_cold_bytes(v.victims, 1), REGION);
+	vrig_free(&v);
+}
+
+static void what_would_not_move_is_left_in_peace(void)
+{
+	struct victims_rig v;
+	struct victim got;
+
+	vrig_new(&v);
+	vrig_maps(&v, PID, 0, PAGES);
+	vrig_map(&v, PID, 0, PAGES, RIG_PAGE, 0, 0);
+	vrig_run(&v, 2 * QUIET_SEC);
+	CU_ASSERT_EQUAL(victims_take(v.victims, 0, &got, 1), 1);
+	victims_refused(v.victims, &got, v.rig->now_ns);
+	vrig_run(&v, 30);
+	CU_ASSERT_EQUAL(victims_cold_bytes(v.victims, 0), 0);
+	vrig_run(&v, 300);
+	CU_ASSERT_EQUAL(victims_cold_bytes(v.victims, 0), REGION);
+	vrig_free(&v);
+}
+
+static void nobody_looks_unless_room_is_wanted(void)
+{
+	struct victims_rig v;
+
+	vrig_new(&v);
+	vrig_maps(&v, PID, 0, PAGES);
+	vrig_map(&v, PID, 0, PAGES, RIG_PAGE, 0, 0);
+	vrig_run(&v, 2 * QUIET_SEC);
+	CU_ASSERT_EQUAL(victims_cold_bytes(v.victims, 0), REGION);
+	v.rig->now_ns += VICTIMS_WANTED_NS;
+	victims_step(v.victims, &v.rig->config, NSEC_PER_SEC, NULL);
+	CU_ASSERT_EQUAL(vrig_state(&v), VICTIMS_IDLE);
+	CU_ASSERT_EQUAL(victims_cold_bytes(v.victims, 0), 0);
+	vrig_free(&v);
+}
+
+TEST_MAIN(victims, TEST(quiet_memory_is_cold), TEST(sampled_memory_is_not), TEST(what_is_not_there_is_no_victim),
+	  TEST(without_samples_nothing_is_cold), TEST(hint_faults_need_to_see_the_fast_node),
+	  TEST(a_mapping_is_as_old_as_it_is), TEST(another_process_of_that_pid_is_new),
+	  TEST(what_was_evicted_is_not_unsampled), TEST(small_processes_are_left_out),
+	  TEST(what_would_not_move_is_left_in_peace), TEST(nobody_looks_unless_room_is_wanted))
