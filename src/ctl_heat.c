@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cleanup.h"
@@ -24,33 +25,44 @@ static bool is_utf8(void)
 	return false;
 }
 
-/* Whole or not at all: what was there stays until the new one is. */
+static int write_to(const char *path, const char *json)
+{
+	FILE *out = fopen(path, "we");
+	int r, error = 0;
+
+	if (!out)
+		return ctl_fail(EXIT_REFUSED, "cannot write %s: %s", path, strerror(errno));
+	r = print_heat_svg(out, json);
+	/* What is left to write fails with the same reason as what came before. */
+	if (fflush(out) != 0)
+		error = errno;
+	else if (ferror(out))
+		error = EIO;
+	if (fclose(out) != 0 && error == 0)
+		error = errno;
+	if (error != 0)
+		return ctl_fail(EXIT_REFUSED, "cannot write %s: %s", path, strerror(error));
+	return r < 0 ? ctl_bad_answer() : EXIT_DONE;
+}
+
+/* Whole or not at all: what was there stays until the new one is. A device, pipe or link is written through, not
+ * replaced. */
 static int write_picture(const char *path, const char *json)
 {
 	_cleanup_free_ char *new = NULL;
-	FILE *out;
+	struct stat st;
 	int r;
 
+	if (lstat(path, &st) == 0 && !S_ISREG(st.st_mode))
+		return write_to(path, json);
 	if (asprintf(&new, "%s.new", path) < 0)
 		return ctl_fail(EXIT_REFUSED, "out of memory");
-	out = fopen(new, "we");
-	if (!out)
-		return ctl_fail(EXIT_REFUSED, "cannot write %s: %s", new, strerror(errno));
-	r = print_heat_svg(out, json);
-	if (ferror(out) | (fclose(out) != 0)) {
+	r = write_to(new, json);
+	if (r == EXIT_DONE && rename(new, path) < 0)
+		r = ctl_fail(EXIT_REFUSED, "cannot write %s: %s", path, strerror(errno));
+	if (r != EXIT_DONE)
 		unlink(new);
-		return ctl_fail(EXIT_REFUSED, "cannot write %s: %s", new, strerror(errno));
-	}
-	if (r < 0) {
-		unlink(new);
-		return ctl_bad_answer();
-	}
-	if (rename(new, path) < 0) {
-		r = errno;
-		unlink(new);
-		return ctl_fail(EXIT_REFUSED, "cannot write %s: %s", path, strerror(r));
-	}
-	return EXIT_DONE;
+	return r;
 }
 
 int ctl_verb_heat(char **args, int n_args)

@@ -36,6 +36,21 @@ if [ -w /dev/full ]; then
 	ln -s /dev/full "$tmp/old.svg.new"
 	expect 1 "heat --svg on a full disk" "$pghotctl" heat --svg "$tmp/old.svg"
 	if [ "$(cat "$tmp/old.svg")" = old ]; then ok "what was there stays"; else not_ok "what was there stays"; fi
+	ln -s /dev/full "$tmp/full.svg"
+	expect 1 "heat --svg into a device" "$pghotctl" heat --svg "$tmp/full.svg"
+	if [ -L "$tmp/full.svg" ]; then ok "a link to a device stays"; else not_ok "a link to a device stays"; fi
+fi
+# As root, what is replaced is /dev/stdout.
+mkfifo "$tmp/pipe.svg"
+cat "$tmp/pipe.svg" >"$tmp/piped.svg" &
+others="$others $!"
+expect 0 "heat --svg into a pipe" "$pghotctl" heat --svg "$tmp/pipe.svg"
+if [ -p "$tmp/pipe.svg" ]; then
+	ok "a pipe stays one"
+	wait $!
+	expect 0 "and carries the picture" cmp "$tmp/heat.svg" "$tmp/piped.svg"
+else
+	not_ok "a pipe stays one"
 fi
 
 # Rates are by the clock: only what doesn't depend on it is compared.
