@@ -134,8 +134,14 @@ static int set_rules(const struct config_where *where, struct config *config, co
 	if (!read ||
 	    asprintf(&text, "%.*s = { %s = %s; };", (int)(leaf - option->key - 1), option->key, leaf, value) < 0)
 		return config_fail(where, "no memory to read it");
-	if (config_parse(text, "", read, error) < 0)
-		return config_fail(where, "%s", error);
+	if (config_parse(text, "", read, error) < 0) {
+		struct config_where whole = *where;
+
+		/* Of a rule's setting it is told as such, as in a file. */
+		if (strncmp(error, option->key, strlen(option->key)) == 0)
+			whole.key = "";
+		return config_fail(&whole, "%s", error);
+	}
 	/* Nothing else was slipped in. */
 	config_defaults(&defaults);
 	for (size_t i = 0; i < n_options; i++)

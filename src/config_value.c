@@ -105,7 +105,7 @@ int config_fail(const struct config_where *where, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	if (where->file && where->line > 0)
+	if (*file && where->line > 0)
 		snprintf(line, sizeof(line), ":%d", where->line);
 	finish(where->error, snprintf(where->error, CONFIG_ERROR_MAX, "%s%s%s%s%s%s", file, line, *file ? ": " : "",
 				      where->key, *where->key ? ": " : "", text));

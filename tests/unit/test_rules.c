@@ -260,12 +260,18 @@ static void what_is_wrong_is_refused(void)
 		config_defaults(&config);
 		before = config;
 		CU_ASSERT_EQUAL(config_set(&config, "manage.rules", cases[i].rules, error), -EINVAL);
+		/* No line, where there is no file, and the setting once. */
+		CU_ASSERT_EQUAL(strncmp(error, "manage.rules", strlen("manage.rules")), 0);
+		CU_ASSERT_PTR_NOT_NULL(strstr(error, cases[i].says));
+		CU_ASSERT_PTR_NULL(strstr(error, ":1"));
+		CU_ASSERT_PTR_NULL(strstr(error + 1, "manage.rules"));
 		CU_ASSERT_EQUAL(memcmp(&config, &before, sizeof(config)), 0);
 	}
 	/* Nothing comes in beside it. */
 	CU_ASSERT_EQUAL(config_set(&config, "manage.rules", "( ); }; target_nid = 3; kinds = { shared = true", error),
 			-EINVAL);
 	CU_ASSERT_EQUAL(config_set(&config, "manage.rules", "", error), -EINVAL);
+	CU_ASSERT_EQUAL(strncmp(error, "manage.rules: a value", strlen("manage.rules: a value")), 0);
 	len = (size_t)snprintf(text, sizeof(text), "manage = { rules = ( ");
 	for (int i = 0; i <= RULES_MAX; i++)
 		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s{ match = \"user:a\"; }", i ? ", " : "");
