@@ -112,7 +112,7 @@ bool config_same(const struct config *a, const struct config *b, const struct op
 
 /*
  * Write the commented default configuration (the shipped pghotd.conf) to @path, in place of what is there, or to stdout
- * for "-". 0 or -errno.
+ * for "-", which the caller flushes. 0 or -errno.
  */
 int config_write_defaults(const char *path);
 

@@ -360,7 +360,7 @@ int config_write_defaults(const char *path)
 
 	if (strcmp(path, "-") == 0) {
 		write_defaults(stdout);
-		return fflush(stdout) != 0 || ferror(stdout) ? -EIO : 0;
+		return ferror(stdout) ? -EIO : 0;
 	}
 	f = fopen(path, "we");
 	if (!f)

@@ -116,6 +116,18 @@ static void print_help(void)
 }
 
 /* One line: what is wrong, and with which word. */
+/* A full disk or a closed pipe is no success. */
+static int written(int status)
+{
+	bool flushed = fflush(stdout) == 0;
+
+	if (flushed && !ferror(stdout))
+		return status;
+	/* Who flushed in between knows why. */
+	fprintf(stderr, "pghotd: cannot write the answer: %s\n", flushed ? "a part of it is lost" : strerror(errno));
+	return status == EXIT_OK ? EXIT_FAILED : status;
+}
+
 static int usage_error(const char *wrong, const char *word)
 {
 	fprintf(stderr, "pghotd: %s: %s; try pghotd --help\n", wrong, word);
@@ -222,10 +234,10 @@ static int parse_args(int argc, char **argv, struct daemon_options *options, str
 			break;
 		case 'h':
 			print_help();
-			exit(EXIT_OK);
+			exit(written(EXIT_OK));
 		case OPT_VERSION:
 			printf("pghotd %s\nleft out of this build: %s\n", PGHOTD_VERSION, PGHOTD_LACKS);
-			exit(EXIT_OK);
+			exit(written(EXIT_OK));
 		case ':':
 			r = usage_error("a value is missing", argv[optind - 1]);
 			break;
@@ -483,21 +495,21 @@ int main(int argc, char **argv)
 	log_init(foreground || action != ACTION_RUN ? LOG_TARGET_STDERR : LOG_TARGET_AUTO, LOG_INFO);
 	switch (action) {
 	case ACTION_CHECK_CONFIG:
-		return check_config(&options);
+		return written(check_config(&options));
 	case ACTION_PRINT_DEFAULTS:
-		return config_write_defaults("-") < 0 ? EXIT_FAILED : EXIT_OK;
+		return written(config_write_defaults("-") < 0 ? EXIT_FAILED : EXIT_OK);
 	case ACTION_LIST_SOURCES:
-		return list_sources(&options);
+		return written(list_sources(&options));
 	case ACTION_RESTORE:
 		return restore(&options);
 	case ACTION_HAS_TIERS:
-		return has_tiers(&options);
+		return written(has_tiers(&options));
 	case ACTION_FIRST_MINUTE:
 		options.socket_path = NULL;
 		options.observe_only = true;
 		if (!options.run_for_ns)
 			options.run_for_ns = FIRST_MINUTE_SECONDS * NSEC_PER_SEC;
-		return first_minute_run(&options);
+		return written(first_minute_run(&options));
 	case ACTION_SIMULATE:
 		return simulate_run(&simulate, &options);
 	case ACTION_RUN:

@@ -206,5 +206,7 @@ int sim_plot_write(const struct sim_result *result, const char *title, const cha
 		return -errno;
 	frame.to = to;
 	draw(&frame, title);
-	return fflush(to) == EOF || ferror(to) ? -EIO : 0;
+	if (fflush(to) == EOF)
+		return -errno;
+	return ferror(to) ? -EIO : 0;
 }

@@ -87,9 +87,12 @@ int sim_result_write_json(const struct sim_result *r, FILE *to)
 
 	if (!json)
 		return -ENOMEM;
+	errno = 0;
 	written = json_dumpf(json, to, JSON_INDENT(1) | JSON_REAL_PRECISION(DIGITS));
 	json_decref(json);
-	return written < 0 || fputc('\n', to) == EOF || fflush(to) == EOF ? -EIO : 0;
+	if (written >= 0 && fputc('\n', to) != EOF && fflush(to) != EOF)
+		return 0;
+	return errno ? -errno : -EIO;
 }
 
 static double gib(uint64_t bytes)

@@ -44,7 +44,7 @@ static int print(const struct simulate_options *options, const struct sim_result
 	else
 		sim_result_write_text(result, stdout);
 	if (r == 0 && fflush(stdout) == EOF)
-		r = -EIO;
+		r = -errno;
 	if (r < 0)
 		fprintf(stderr, "pghotd: cannot write the result: %s\n", strerror(-r));
 	return r;

@@ -120,4 +120,13 @@ mkdir "$root"
 expect 69 "no file at all" "$pghotd" --list-sources --root "$root" -c "$tmp/conf"
 has out "^ibs  *no: .*AMD's CPUs have it, and in a virtual machine the host must pass it through" "what is to be said anyway"
 expect 1 "no such folder" "$pghotd" --list-sources --root "$tmp/none" -c "$tmp/conf"
+
+if [ -w /dev/full ]; then
+	for args in --help --version --print-defaults "--check-config -c $tmp/conf"; do
+		# shellcheck disable=SC2016,SC2086 # the inner shell expands it, into words
+		expect 1 "$args on a full disk" sh -c '"$0" "$@" >/dev/full' "$pghotd" $args
+		has err "cannot write the answer: No space left" "$args on a full disk is told"
+		one_line "$args on a full disk"
+	done
+fi
 finish
