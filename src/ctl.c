@@ -90,6 +90,8 @@ int ctl_put_json(json_t *doc)
 	int r = doc ? json_dumpf(doc, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(15)) : -1;
 
 	json_decref(doc);
+	if (r < 0 && ferror(stdout))
+		return EXIT_REFUSED; /* main() says why */
 	if (r < 0)
 		return ctl_fail(EXIT_REFUSED, "out of memory");
 	putchar('\n');

@@ -239,7 +239,7 @@ int ctl_client_call(struct ctl_client *client, const char *method, const char *k
 
 	/* The daemon would hang up on it, and nobody would know why. */
 	if (key && strlen(key) + strlen(value) > VALUE_MAX) {
-		snprintf(error, CTL_CLIENT_ERROR_MAX, "%.40s: the value is too long", key);
+		snprintf(error, CTL_CLIENT_ERROR_MAX, "%.40s%sthe value is too long", key, *key ? ": " : "");
 		return -EMSGSIZE;
 	}
 	r = sd_bus_message_new_method_call(client->bus, &m, NULL, BUS_OBJECT, BUS_INTERFACE, method);

@@ -40,6 +40,12 @@ if [ -w /dev/full ]; then
 	expect 1 "heat --svg into a device" "$pghotctl" heat --svg "$tmp/full.svg"
 	if [ -L "$tmp/full.svg" ]; then ok "a link to a device stays"; else not_ok "a link to a device stays"; fi
 fi
+if [ -w /dev/full ]; then
+	# shellcheck disable=SC2016 # the inner shell expands it
+	expect 1 "more JSON than a full disk takes" sh -c '"$0" heat --json >/dev/full' "$pghotctl"
+	has err "No space left on device" "is told"
+	one_line "more JSON than a full disk takes"
+fi
 # As root, what is replaced is /dev/stdout.
 mkfifo "$tmp/pipe.svg"
 cat "$tmp/pipe.svg" >"$tmp/piped.svg" &
