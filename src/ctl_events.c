@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* pghotctl events. */
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <systemd/sd-journal.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "ctl.h"
 #include "message.h"
@@ -145,17 +147,25 @@ static int follow(sd_journal *journal)
 	}
 }
 
+/* sd_journal_open(3) is content with no file at all, be it that there is none or that none may be read. */
+static bool is_readable(sd_journal *journal)
+{
+	return sd_journal_has_persistent_files(journal) > 0 || sd_journal_has_runtime_files(journal) > 0;
+}
+
 static int show(sd_journal *journal, uint64_t lines)
 {
 	int r = sd_journal_seek_tail(journal);
 
 	if (r >= 0)
 		r = sd_journal_previous_skip(journal, lines);
-	/* 0: there is none. */
 	for (int more = r; more > 0; more = sd_journal_next(journal))
 		put_entry(journal);
 	if (r < 0)
 		return ctl_fail(EXIT_REFUSED, "cannot read the journal: %s", strerror(-r));
+	if (r == 0)
+		fprintf(stderr, "pghotctl: the journal has no event of pghotd%s\n",
+			ctl_flag[FLAG_follow] ? " yet" : "");
 	return ctl_flag[FLAG_follow] ? follow(journal) : EXIT_DONE;
 }
 
@@ -175,6 +185,10 @@ int ctl_verb_events(char **args, int n_args)
 		r = ctl_fail(r == -EACCES || r == -EPERM ? EXIT_NO_PERMISSION : EXIT_REFUSED,
 			     "cannot open the journal: %s (root and the groups systemd-journal and adm may read it)",
 			     strerror(-r));
+	else if (!is_readable(journal))
+		r = ctl_fail(geteuid() != 0 ? EXIT_NO_PERMISSION : EXIT_REFUSED, "there is no journal here%s",
+			     geteuid() != 0 ? " that you may read: root and the groups systemd-journal and adm may"
+					    : ": without journald, events are only in what pghotd writes to stderr");
 	else
 		r = show(journal, lines);
 	sd_journal_close(journal);

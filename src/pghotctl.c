@@ -191,7 +191,7 @@ int ctl_verb_help(char **args, int n_args)
 	     "Exit status of status: 0 promoting, 1 observing, waiting for a slow tier,\n"
 	     "starting or stopping, 2 degraded, 3 down: not running or not answering.\n"
 	     "Of the other verbs: 0 done, 1 refused, 3 down.\n"
-	     "Of all: 64 wrong usage, 77 no permission to use the socket.");
+	     "Of all: 64 wrong usage, 77 no permission for the socket or the journal.");
 	return EXIT_DONE;
 }
 

@@ -56,6 +56,16 @@ if ! "$pghotd" --list-sources --root "$root" -c "$conf" >"$tmp/out" 2>&1; then
 	finish
 fi
 
+# The machine's own journal may have some.
+expect 0 "events before the first one" "$pghotctl" events
+if [ ! -s "$tmp/out" ]; then
+	has err "the journal has no event of pghotd" "that there is none is told"
+	one_line "events before the first one"
+fi
+cp "$pghotctl" "$tmp/pghotctl"
+expect 77 "events of who may not read the journal" setpriv --reuid=65534 --regid=65534 --clear-groups "$tmp/pghotctl" events
+has err "no journal here that you may read" "who may is told"
+
 # As systemd starts it: it is told that its stderr is the journal.
 : >"$tmp/log"
 stream=$(stat -c %d:%i "$tmp/log")
