@@ -44,6 +44,9 @@ extern const char *ctl_flag[FLAG_MAX];
 #undef FLAG
 #undef FLAG_UNBUILT
 
+/* Set by who has taken the terminal's screen: called before a line on stderr, which would go away with that screen. */
+extern void (*ctl_leave_screen)(void);
+
 /* One line on stderr, and, for EXIT_BAD_USAGE, where to read on. Returns @status. */
 int ctl_fail(int status, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

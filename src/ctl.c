@@ -14,11 +14,14 @@
 #define TIMEOUT_MS 5000
 
 const char *ctl_flag[FLAG_MAX];
+void (*ctl_leave_screen)(void);
 
 int ctl_fail(int status, const char *fmt, ...)
 {
 	va_list ap;
 
+	if (ctl_leave_screen)
+		ctl_leave_screen();
 	fputs("pghotctl: ", stderr);
 	va_start(ap, fmt);
 	vfprintf(stderr, fmt, ap);

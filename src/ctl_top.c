@@ -36,7 +36,6 @@ struct top {
 	bool live;
 	struct fsroot root;
 	char cgroup[CGROUP_MAX];
-	struct termios before; /* of the terminal, live only */
 };
 
 static volatile sig_atomic_t stopped;
@@ -187,11 +186,22 @@ static int run(struct top *top)
 	return r;
 }
 
-/* Keys come one by one and unseen; what was is put back by the caller. */
-static void begin_live(struct top *top)
-{
-	struct termios raw = top->before;
+static struct termios terminal_before;
 
+static void end_live(void)
+{
+	ctl_leave_screen = NULL;
+	fputs(SCREEN_END, stdout);
+	fflush(stdout);
+	tcsetattr(STDIN_FILENO, TCSANOW, &terminal_before);
+}
+
+/* Keys come one by one and unseen, until end_live(). */
+static void begin_live(void)
+{
+	struct termios raw = terminal_before;
+
+	ctl_leave_screen = end_live;
 	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
 	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
 	fputs(SCREEN_BEGIN, stdout);
@@ -215,7 +225,7 @@ int ctl_verb_top(char **args, int n_args)
 		return ctl_fail(EXIT_BAD_USAGE, "--interval wants seconds from 1 to 3600");
 	top.interval_ms = seconds * 1000;
 	top.live = !ctl_flag[FLAG_batch] && !ctl_flag[FLAG_json] && isatty(STDOUT_FILENO) &&
-		   tcgetattr(STDIN_FILENO, &top.before) == 0;
+		   tcgetattr(STDIN_FILENO, &terminal_before) == 0;
 	r = fsroot_open(&top.root, "/");
 	if (r < 0)
 		return ctl_fail(EXIT_REFUSED, "cannot open /: %s", strerror(-r));
@@ -223,12 +233,10 @@ int ctl_verb_top(char **args, int n_args)
 	sigaction(SIGINT, &(struct sigaction){ .sa_handler = on_signal }, NULL);
 	sigaction(SIGTERM, &(struct sigaction){ .sa_handler = on_signal }, NULL);
 	if (top.live)
-		begin_live(&top);
+		begin_live();
 	r = run(&top);
-	if (top.live) {
-		fputs(SCREEN_END, stdout);
-		tcsetattr(STDIN_FILENO, TCSANOW, &top.before);
-	}
+	if (ctl_leave_screen)
+		ctl_leave_screen();
 	fsroot_close(&top.root);
 	return r;
 }

@@ -112,4 +112,7 @@ done
 expect 1 "heat --svg, an answer that is none" "$pghotctl" heat --svg "$tmp/none.svg"
 if [ -e "$tmp/none.svg" ] || [ -e "$tmp/none.svg.new" ]; then not_ok "no picture of no answer"; else ok "no picture of no answer"; fi
 stop
+
+start --state promoting
+expect 0 "top of a daemon that ends" python3 "$(dirname "$0")/terminal.py" --kill "$daemon" "$pghotctl" top
 finish

@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Runs a program on a terminal of 20 columns and 10 rows, presses q once it shows something, and looks at what it left."""
+"""Runs a program on a terminal of 20 columns and 10 rows, presses q once it shows something, and looks at what it left.
+
+With --kill PID first it ends that process instead, and the program has to say so where it can be read.
+"""
 import fcntl
 import os
 import pty
 import re
 import select
+import signal
 import struct
 import sys
 import termios
@@ -14,7 +18,14 @@ import time
 COLUMNS, ROWS, SECONDS = 20, 10, 30
 
 
+SCREEN_END = b"\x1b[?25h\x1b[?1049l"
+
+
 def main():
+    victim = None
+    if sys.argv[1] == "--kill":
+        victim = int(sys.argv[2])
+        del sys.argv[1:3]
     pid, fd = pty.fork()
     if pid == 0:
         os.environ["TERM"] = "xterm"
@@ -34,20 +45,26 @@ def main():
         shown += some
         if not pressed and shown.count(b"pghotd:") >= 2:
             pressed = True
-            os.write(fd, b"q")
-        if shown.endswith(b"\x1b[?1049l"):
+            if victim:
+                os.kill(victim, signal.SIGTERM)
+            else:
+                os.write(fd, b"q")
+        if shown.endswith(SCREEN_END) and not victim:
             time.sleep(0.1)
             break
     after = termios.tcgetattr(fd)
     _, status = os.waitpid(pid, 0)
     faults = []
-    if not pressed or os.waitstatus_to_exitcode(status) != 0:
+    if not pressed or os.waitstatus_to_exitcode(status) != (3 if victim else 0):
         faults.append(f"it ended with {status}, having shown {shown!r}")
     if before != after:
         faults.append("the terminal is not as it was")
-    if not (shown.startswith(b"\x1b[?1049h") and shown.endswith(b"\x1b[?25h\x1b[?1049l")):
+    if not shown.startswith(b"\x1b[?1049h") or shown.count(SCREEN_END) != 1:
         faults.append("the screen is not as it was")
-    for screen in shown.split(b"\x1b[H\x1b[J")[1:]:
+    left = shown.partition(SCREEN_END)[2]
+    if left.startswith(b"pghotctl: ") != bool(victim) or left.count(b"\n") != bool(victim):
+        faults.append(f"behind it is {left!r}")
+    for screen in shown.partition(SCREEN_END)[0].split(b"\x1b[H\x1b[J")[1:]:
         lines = re.sub(rb"\x1b\[[0-9;?]*[a-zA-Z]", b"", screen).split(b"\r\n")
         if len(lines) > ROWS or any(len(line) > COLUMNS for line in lines):
             faults.append(f"a screen of {len(lines)} rows and {max(map(len, lines))} columns: {screen!r}")
