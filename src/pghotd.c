@@ -251,6 +251,9 @@ static int parse_args(int argc, char **argv, struct daemon_options *options, str
 		r = usage_error("this goes with --simulate only", simulate->policy ? "--policy"
 								  : simulate->json ? "--json"
 										   : "--plot");
+	if (r == 0 && *action == ACTION_SIMULATE && options->config_named)
+		r = usage_error("a scenario has its own settings, and --set sets one, so this would do nothing",
+				"--config");
 	return r;
 }
 

@@ -121,6 +121,9 @@ expect 69 "no file at all" "$pghotd" --list-sources --root "$root" -c "$tmp/conf
 has out "^ibs  *no: .*AMD's CPUs have it, and in a virtual machine the host must pass it through" "what is to be said anyway"
 expect 1 "no such folder" "$pghotd" --list-sources --root "$tmp/none" -c "$tmp/conf"
 
+expect 64 "a configuration for a scenario" "$pghotd" --simulate chase -c "$tmp/conf"
+has err "a scenario has its own settings" "it would do nothing"
+
 if [ -w /dev/full ]; then
 	for args in --help --version --print-defaults "--check-config -c $tmp/conf"; do
 		# shellcheck disable=SC2016,SC2086 # the inner shell expands it, into words
