@@ -203,6 +203,8 @@ static void begin_live(void)
 
 	ctl_leave_screen = end_live;
 	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+	/* Stopped, it would leave the shell on this screen. */
+	raw.c_cc[VSUSP] = _POSIX_VDISABLE;
 	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
 	fputs(SCREEN_BEGIN, stdout);
 }
@@ -232,6 +234,8 @@ int ctl_verb_top(char **args, int n_args)
 	/* Without SA_RESTART: what waits ends. */
 	sigaction(SIGINT, &(struct sigaction){ .sa_handler = on_signal }, NULL);
 	sigaction(SIGTERM, &(struct sigaction){ .sa_handler = on_signal }, NULL);
+	sigaction(SIGHUP, &(struct sigaction){ .sa_handler = on_signal }, NULL);
+	sigaction(SIGQUIT, &(struct sigaction){ .sa_handler = on_signal }, NULL);
 	if (top.live)
 		begin_live();
 	r = run(&top);

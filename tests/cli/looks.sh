@@ -86,6 +86,8 @@ assert len(looks) == 2 and all({row["pid"] for row in look["rows"]} == {812, 1} 
 assert any(look["rows"][0]["hot_bytes_per_sec"] > 0 for look in looks)' "$tmp/json"
 # On a terminal, of 20 columns: no line is longer, q ends it, and the terminal is as it was.
 expect 0 "top on a terminal" python3 "$(dirname "$0")/terminal.py" "$pghotctl" top
+# Control and backslash: SIGQUIT.
+expect 0 "top ends tidily by any key of the terminal" python3 "$(dirname "$0")/terminal.py" --press 1c "$pghotctl" top
 
 expect 0 "explain PID" "$pghotctl" explain 812
 screen explain

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Runs a program on a terminal of 20 columns and 10 rows, presses q once it shows something, and looks at what it left.
 
-With --kill PID first it ends that process instead, and the program has to say so where it can be read.
+With --kill PID first it ends that process instead, and the program has to say so where it can be read. With --press KEY
+it presses that key, in hexadecimal.
 """
 import fcntl
 import os
@@ -22,9 +23,12 @@ SCREEN_END = b"\x1b[?25h\x1b[?1049l"
 
 
 def main():
-    victim = None
+    victim, key, faults = None, b"q", []
     if sys.argv[1] == "--kill":
         victim = int(sys.argv[2])
+        del sys.argv[1:3]
+    elif sys.argv[1] == "--press":
+        key = bytes.fromhex(sys.argv[2])
         del sys.argv[1:3]
     pid, fd = pty.fork()
     if pid == 0:
@@ -45,16 +49,17 @@ def main():
         shown += some
         if not pressed and shown.count(b"pghotd:") >= 2:
             pressed = True
+            if termios.tcgetattr(fd)[6][termios.VSUSP] != b"\x00":
+                faults.append("it can be stopped, and leaves the terminal as it is then")
             if victim:
                 os.kill(victim, signal.SIGTERM)
             else:
-                os.write(fd, b"q")
+                os.write(fd, key)
         if shown.endswith(SCREEN_END) and not victim:
             time.sleep(0.1)
             break
     after = termios.tcgetattr(fd)
     _, status = os.waitpid(pid, 0)
-    faults = []
     if not pressed or os.waitstatus_to_exitcode(status) != (3 if victim else 0):
         faults.append(f"it ended with {status}, having shown {shown!r}")
     if before != after:
