@@ -236,7 +236,10 @@ int sim_run(const struct sim_scenario *scenario, const _Atomic bool *stop, struc
 		r = sim_watch_end(e);
 	if (r < 0) {
 		sim_result_free(ret);
-		if (!error[0])
+		if (r == -EINTR)
+			snprintf(error, SIM_ERROR_MAX, "%s: stopped before its end, so there is no result",
+				 scenario->name);
+		else if (!error[0])
 			snprintf(error, SIM_ERROR_MAX, "%s: the simulation failed: %s", scenario->name, strerror(-r));
 	}
 	sim_engine_done(e);

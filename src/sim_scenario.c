@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cleanup.h"
@@ -225,14 +226,27 @@ int sim_scenario_parse(const char *text, const char *name, struct sim_scenario *
 	return r;
 }
 
+/* A folder that happens to be called like a scenario is none. */
+static bool is_folder(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 static int open_scenario(const char *path, const char *folder, char found[PATH_MAX])
 {
+	bool is_path = strchr(path, '/');
 	int fd = -1;
 
 	if (snprintf(found, PATH_MAX, "%s", path) < PATH_MAX)
 		fd = open(found, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd >= 0 || strchr(path, '/'))
-		return fd < 0 ? -errno : fd;
+	if (is_path && fd < 0)
+		return -errno;
+	if (is_path || (fd >= 0 && !is_folder(fd)))
+		return fd;
+	if (fd >= 0)
+		close(fd);
 	if (snprintf(found, PATH_MAX, "%s/%s.conf", folder, path) >= PATH_MAX)
 		return -ENAMETOOLONG;
 	fd = open(found, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -252,7 +266,10 @@ int sim_scenario_load(const char *path, const char *folder, struct sim_scenario 
 	}
 	fd = open_scenario(path, folder, found);
 	if (fd < 0) {
-		fail(error, "%s: %s", found, strerror(-fd));
+		if (fd == -ENOENT && !strchr(path, '/'))
+			fail(error, "%s: no scenario of that name: there is no such file here, and no %s", path, found);
+		else
+			fail(error, "%s: %s", found, strerror(-fd));
 		return fd;
 	}
 	while (len <= FILE_MAX_BYTES) {

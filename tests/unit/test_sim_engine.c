@@ -197,6 +197,7 @@ static void it_can_be_stopped(void)
 	atomic_store_explicit(&stop, true, memory_order_relaxed);
 	sim_rig_parse(&scenario, SMALL);
 	CU_ASSERT_EQUAL(sim_run(&scenario, &stop, &r, error), -EINTR);
+	CU_ASSERT_PTR_NOT_NULL(strstr(error, "stopped before its end"));
 	CU_ASSERT_PTR_NULL(r.series);
 }
 

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "sim_keys.h"
 #include "sim_rig.h"
@@ -131,8 +135,34 @@ static void no_file(void)
 	CU_ASSERT_EQUAL(sim_scenario_load("no/such/file", "/nowhere", &scenario, error), -ENOENT);
 	CU_ASSERT_PTR_NOT_NULL(strstr(error, "no/such/file"));
 	CU_ASSERT_EQUAL(sim_scenario_load("nosuch", "/nowhere", &scenario, error), -ENOENT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(error, "nosuch: no scenario of that name"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(error, "/nowhere/nosuch.conf"));
 }
 
+/* One that is called like a scenario must not hide it. */
+static void a_folder_is_no_scenario(void)
+{
+	char path[] = "/tmp/sim-folder-XXXXXX", file[64];
+	FILE *out;
+	int here = open(".", O_PATH | O_CLOEXEC);
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(path));
+	snprintf(file, sizeof(file), "%s/mine.conf", path);
+	out = fopen(file, "we");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(out);
+	fputs(GOOD, out);
+	fclose(out);
+	CU_ASSERT_EQUAL_FATAL(chdir(path), 0);
+	CU_ASSERT_EQUAL(mkdir("mine", 0755), 0);
+	CU_ASSERT_EQUAL(sim_scenario_load("mine", path, &scenario, error), 0);
+	CU_ASSERT_STRING_EQUAL(scenario.name, "mine");
+	CU_ASSERT_NOT_EQUAL(sim_scenario_load("./mine", path, &scenario, error), 0);
+	rmdir("mine");
+	unlink(file);
+	CU_ASSERT_EQUAL(fchdir(here), 0);
+	close(here);
+	rmdir(path);
+}
+
 TEST_MAIN(sim_scenario, TEST(defaults_and_values), TEST(mistakes_are_named), TEST(what_does_not_fit_together_is_named),
-	  TEST(any_key_can_be_set), TEST(no_file))
+	  TEST(any_key_can_be_set), TEST(no_file), TEST(a_folder_is_no_scenario))
