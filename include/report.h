@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "guests.h"
 #include "hotness.h"
 #include "topology.h"
 
@@ -65,6 +66,7 @@ struct report_owner {
 };
 
 #define REPORT_OWNERS_MAX 64
+#define REPORT_GUESTS_MAX 16
 
 struct report_migrator {
 	int nid;
@@ -137,6 +139,8 @@ struct report {
 	size_t n_moves;
 	const struct report_left *left;
 	size_t n_left;
+	const struct guest *guests; /* largest first, at most REPORT_GUESTS_MAX of @n_guests */
+	size_t n_guests;
 	const struct report_migrator *migrators;
 	size_t n_migrators;
 	struct report_policy policy;
@@ -157,17 +161,17 @@ struct report {
  * still fill: free above the watermark and, on a fast node, the headroom), high_bytes, promo_bytes}, tiers[] {tier,
  * nodes[], total_bytes, free_bytes, room_bytes}, tiers_origin, observe_only, advice, counters {by the names of
  * stats.def}, promoted_pages, promoted_bytes, demoted_bytes, left_alone {reason: bytes of hot memory in the
- * last minute or two, about}, moves[] {from, to, huge, page_bytes, result, pages}, migrators[] {nid, limit,
- * batch_pages, call_ns, page_ns, longest_ns}, map {bytes, memory_max_bytes, sections, chunks, records, regions, owners,
- * evicted_regions, evicted_records}, processes[] {pid, name, regions, bytes (of the tables), hot_bytes,
- * evicted_regions; largest first, at most REPORT_OWNERS_MAX}, policy {name, capacity_bytes, hit_ratio {50, 100, 150:
- * predicted with that percentage of it}, known {ratio, margin} or null, regions {waiting, uncertain, background,
- * cooler}}, room {way, state, cold_bytes, quiet_ns}, guard {cause ("": none holds), left_ns, back_ratio or null,
- * kernel_demoted_pages}, helps null, or {holdout_ratio, far_held, far_moved, saved, margin (all null while too little
- * was sampled), latency_held_cycles, latency_moved_cycles (null without latencies)}, kernel {promotes, promoted_pages},
- * tuned[] {key, value, file (what the file says), restart (true: the file's value waits for one)}. Integers are written
- * in full up to 2^63 - 1, where they stop; a reader that takes them for doubles is exact up to 2^53, which is 8 PiB or
- * 104 days of ns.
+ * last minute or two, about}, guests {n, largest[] {pid, name, bytes}}, moves[] {from, to, huge, page_bytes, result,
+ * pages}, migrators[] {nid, limit, batch_pages, call_ns, page_ns, longest_ns}, map {bytes, memory_max_bytes, sections,
+ * chunks, records, regions, owners, evicted_regions, evicted_records}, processes[] {pid, name, regions, bytes (of the
+ * tables), hot_bytes, evicted_regions; largest first, at most REPORT_OWNERS_MAX}, policy {name, capacity_bytes,
+ * hit_ratio {50, 100, 150: predicted with that percentage of it}, known {ratio, margin} or null, regions {waiting,
+ * uncertain, background, cooler}}, room {way, state, cold_bytes, quiet_ns}, guard {cause ("": none holds), left_ns,
+ * back_ratio or null, kernel_demoted_pages}, helps null, or {holdout_ratio, far_held, far_moved, saved, margin (all
+ * null while too little was sampled), latency_held_cycles, latency_moved_cycles (null without latencies)}, kernel
+ * {promotes, promoted_pages}, tuned[] {key, value, file (what the file says), restart (true: the file's value waits for
+ * one)}. Integers are written in full up to 2^63 - 1, where they stop; a reader that takes them for doubles is exact up
+ * to 2^53, which is 8 PiB or 104 days of ns.
  */
 char *report_json(const struct report *report);
 

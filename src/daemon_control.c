@@ -12,6 +12,7 @@
 #include "daemon_inspect.h"
 #include "dataplane.h"
 #include "decider.h"
+#include "guests.h"
 #include "holdout.h"
 #include "log.h"
 #include "message.h"
@@ -198,6 +199,7 @@ void daemon_with_report(struct daemon *daemon, void (*fn)(void *ctx, const struc
 {
 	static struct topology_room rooms[NODE_MAX];
 	static struct moves moves;
+	static struct guest guests[REPORT_GUESTS_MAX];
 	struct left left = { .n = 0 };
 	static struct owner_list owners;
 	static struct report_migrator shown[MIGRATORS_SHOWN];
@@ -218,6 +220,8 @@ void daemon_with_report(struct daemon *daemon, void (*fn)(void *ctx, const struc
 		.owner_list = owners.list,
 		.moves = moves.list,
 		.left = left.list,
+		.guests = guests,
+		.n_guests = guests_read(&daemon->root, guests, REPORT_GUESTS_MAX),
 		.migrators = shown,
 		.kernel_promotes = daemon->kernel_promotes,
 		.kernel_promoted_pages = daemon->promoter.promoted_pages,

@@ -21,12 +21,14 @@
 #define STATE_COLUMNS   12
 
 /* Rows that a part takes at most, so that advice has its place at the end. */
-#define WHY_ROWS    3
-#define TUNED_ROWS  2
-#define SOURCE_ROWS 2
-#define TIER_ROWS   4
-#define REASONS_MAX 3
-#define HINT_ROWS   3
+#define WHY_ROWS     3
+#define TUNED_ROWS   2
+#define SOURCE_ROWS  2
+#define TIER_ROWS    4
+#define REASONS_MAX  3
+#define HINT_ROWS    3
+#define GUEST_ROWS   2
+#define GUESTS_NAMED 3
 /* Less shared memory than this is not worth a hint. */
 #define SHARED_WORTH_BYTES (8ULL << 20)
 #define SPARE_ROWS         7 /* with this many left, an empty line sets the advice apart */
@@ -323,6 +325,32 @@ static void put_calls(struct screen *s)
 		    (double)number(worst, "page_ns") / 1e3, (double)number(worst, "longest_ns") / 1e6);
 }
 
+/* Machines under KVM: what is theirs stays, and an operator should know how much that is. */
+static void put_guests(struct screen *s)
+{
+	const json_t *guests = json_object_get(s->doc, "guests"), *one;
+	uint64_t n = number(guests, "n");
+	char list[TEXT_MAX] = "", bytes[PRINT_SHORT_MAX];
+	size_t i, used = 0, shown = 0;
+
+	json_array_foreach (json_object_get(guests, "largest"), i, one) {
+		int len;
+
+		if (i == GUESTS_NAMED)
+			break;
+		len = snprintf(list + used, sizeof(list) - used, "%s%.16s (%u) %s", i ? ", " : "", text(one, "name"),
+			       (unsigned int)number(one, "pid"), print_bytes(bytes, number(one, "bytes")));
+		if (len < 0 || (size_t)len >= sizeof(list) - used)
+			break;
+		used += (size_t)len;
+		shown++;
+	}
+	if (shown > 0 && n > shown)
+		snprintf(list + used, sizeof(list) - used, ", and %u more", (unsigned int)(n - shown));
+	if (shown > 0)
+		row(s, "KVM guests", GUEST_ROWS, "%s: what a guest touches can't be told to pages yet", list);
+}
+
 static void put_moved(struct screen *s)
 {
 	uint64_t pages = counter(s, STAT_PROMOTED_PAGES), calls = counter(s, STAT_MOVE_CALLS),
@@ -346,6 +374,7 @@ static void put_moved(struct screen *s)
 	json_object_foreach (json_object_get(s->doc, "left_alone"), key, value)
 		rank(&left, key, json_integer_value(value) > 0 ? (uint64_t)json_integer_value(value) : 0);
 	put_ranking(s, "Left alone", &left, print_bytes, "");
+	put_guests(s);
 }
 
 /* How room is made, once it is scarce. */

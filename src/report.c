@@ -210,6 +210,24 @@ static json_t *make_left_alone(const struct report *report, bool *ok)
 	return object;
 }
 
+static json_t *make_guests(const struct report *report, bool *ok)
+{
+	size_t n = report->n_guests < REPORT_GUESTS_MAX ? report->n_guests : REPORT_GUESTS_MAX;
+	json_t *object = json_object(), *array = json_array();
+
+	for (size_t i = 0; i < n; i++) {
+		json_t *one = json_object();
+
+		put(one, "pid", json_integer(report->guests[i].pid), ok);
+		put(one, "name", text(report->guests[i].name), ok);
+		put(one, "bytes", unsigned_number(report->guests[i].bytes), ok);
+		append(array, one, ok);
+	}
+	put(object, "n", unsigned_number(report->n_guests), ok);
+	put(object, "largest", array, ok);
+	return object;
+}
+
 static json_t *make_migrators(const struct report *report, bool *ok)
 {
 	json_t *array = json_array();
@@ -390,6 +408,7 @@ char *report_json(const struct report *report)
 	put_nodes_and_tiers(doc, report, &ok);
 	put_counters(doc, report, &ok);
 	put(doc, "left_alone", make_left_alone(report, &ok), &ok);
+	put(doc, "guests", make_guests(report, &ok), &ok);
 	put(doc, "moves", make_moves(report, &ok), &ok);
 	put(doc, "migrators", make_migrators(report, &ok), &ok);
 	put(doc, "map", make_map(report, &ok), &ok);

@@ -49,6 +49,7 @@ static const struct report_source sources[] = {
 	{ .name = "ibs", .state = "failed", .why = "no such PMU", .detail = "ibs_op", .period = 10000 }
 };
 static const struct report_move moves[] = { { 5, 0, 2 * MIB, "ok", 512 }, { 5, 2, 4096, "busy", 3 } };
+static const struct guest guests[REPORT_GUESTS_MAX] = { { .pid = 812, .name = "qemu-system-x86", .bytes = 5 * 4096 } };
 static const struct report_left left[] = { { "shared", 8192 }, { "rule", 1ULL << 40 } };
 static const struct report_migrator migrators[] = { { 5, "nothing: all that is hot is moved", 384, 50000, 2500,
 						      1200000 } };
@@ -97,6 +98,8 @@ static struct report make_report(const struct stats *stats)
 		.moves = moves,
 		.left = left,
 		.n_left = 2,
+		.guests = guests,
+		.n_guests = 20,
 		.n_moves = 2,
 		.migrators = migrators,
 		.n_migrators = 1,
@@ -148,7 +151,7 @@ static void document_is_what_users_were_promised(void)
 					    "promoted_bytes", "demoted_bytes", "left_alone", "moves",
 					    "migrators",      "map",           "processes",  "policy",
 					    "kernel",         "tuned",         "room",       "guard",
-					    "helps" };
+					    "helps",          "guests" };
 	struct stats *stats = stats_new();
 	struct stats_slot *slot = stats_slot_new(stats);
 	static const struct report_owner owners[] = {
@@ -210,6 +213,10 @@ static void document_is_what_users_were_promised(void)
 	CU_ASSERT_EQUAL(number_at(doc, "promoted_bytes"), 2 * MIB);
 	CU_ASSERT_EQUAL(number_at(doc, "demoted_bytes"), 4096);
 	CU_ASSERT_EQUAL(json_object_size(at(doc, "left_alone")), 2);
+	CU_ASSERT_EQUAL(number_at(doc, "guests.n"), 20);
+	CU_ASSERT_EQUAL(json_array_size(at(doc, "guests.largest")), REPORT_GUESTS_MAX);
+	CU_ASSERT_EQUAL(number_at(doc, "guests.largest.0.pid"), 812);
+	CU_ASSERT_EQUAL(number_at(doc, "guests.largest.0.bytes"), 5 * 4096);
 	CU_ASSERT_EQUAL(number_at(doc, "left_alone.shared"), 8192);
 	CU_ASSERT_EQUAL(number_at(doc, "left_alone.rule"), 1ULL << 40);
 	CU_ASSERT(json_is_true(at(doc, "moves.0.huge")));
