@@ -120,10 +120,13 @@ static void learn_miss_gap(struct ibs_cpu *cpu, uint64_t cycles)
 {
 	uint64_t gap = shared->miss_gap;
 
+	/* what learn_busy() counts, this has to count as well, or a CPU that is slow for a moment seems to do less */
+	if (cycles < BUSY_GAP_MAX) {
+		cpu->gap_cycles += cycles;
+		cpu->gaps++;
+	}
 	if (cycles > MISS_GAP_MAX)
 		return;
-	cpu->gap_cycles += cycles;
-	cpu->gaps++;
 	/* a step up for each longer one, down for each shorter: it rests where both are as many */
 	if (cycles * MISS_GAP_ONE > gap)
 		shared->miss_gap = gap + (gap >> MISS_GAP_SHIFT);
