@@ -39,6 +39,8 @@ struct migrator_target {
 	struct tokens down, below;
 	uint64_t lacks_bytes;              /* to the headroom */
 	uint64_t above_bytes, start_bytes; /* room above the headroom, and all of it, as the pass began */
+	uint64_t made_bytes, filled_bytes; /* room made of late and not used yet; what went into the headroom; */
+	uint64_t made_ns;                  /* the last time */
 };
 
 struct migrator {

@@ -20,6 +20,7 @@
 #define REGIONS_AT_ONCE 8
 #define CHUNK_BYTES     (REGIONS_AT_ONCE * REGION_BYTES) /* room is made for so much at a time: no more is made in vain */
 #define TIGHT_PART      8 /* victims are watched from when less than this part of a fast node is free */
+#define MADE_SHOWS_NS   (3 * NSEC_PER_SEC)
 #define KSWAPD_PART     4 /* of the rate may go below the headroom, where kswapd makes the room */
 
 /* What is moved down in one go: regions of one process. */
@@ -88,6 +89,20 @@ static uint64_t worth_demoting(const struct migrator_pass_state *p, int nid)
 	return victims_cold_bytes(p->m->params.victims, nid);
 }
 
+/*
+ * Pages that were freed lie in lists of each CPU at first, of some tens of MiB, and a node counts them as free only
+ * when the lists are trimmed, by vmstat_update() each second (free_unref_page(), mm/page_alloc.c). Until then what was
+ * made and not used is there, or room would be made for the same pages twice.
+ */
+static void believe_in_made_room(const struct migrator_pass_state *p, struct migrator_target *t)
+{
+	if (p->start_ns - t->made_ns > MADE_SHOWS_NS)
+		t->made_bytes = t->filled_bytes = 0;
+	t->lacks_bytes -= t->filled_bytes < t->lacks_bytes ? t->filled_bytes : t->lacks_bytes;
+	if (t->room_bytes < t->made_bytes)
+		t->room_bytes = t->made_bytes;
+}
+
 void migrator_room_start_target(struct migrator_pass_state *p, int nid, uint64_t keep, uint64_t share)
 {
 	const struct topology_room *room = &p->m->rooms[nid];
@@ -97,6 +112,7 @@ void migrator_room_start_target(struct migrator_pass_state *p, int nid, uint64_t
 
 	burst = burst > PAGE_SIZE_BYTES ? burst : PAGE_SIZE_BYTES;
 	t->lacks_bytes = room->free_bytes < keep ? keep - room->free_bytes : 0;
+	believe_in_made_room(p, t);
 	t->above_bytes = t->start_bytes = t->room_bytes;
 	if (p->way == WAY_NONE || !p->m->params.victims || p->observing)
 		return;
@@ -122,13 +138,12 @@ void migrator_room_start_target(struct migrator_pass_state *p, int nid, uint64_t
 
 void migrator_room_end(struct migrator_pass_state *p)
 {
-	if (p->way != WAY_KERNEL)
-		return;
 	for (int i = 0; i < p->node->n_targets; i++) {
 		struct migrator_target *t = &p->m->targets[p->node->targets[i]];
 		uint64_t used = t->start_bytes > t->room_bytes ? t->start_bytes - t->room_bytes : 0;
 
-		if (used <= t->above_bytes || t->below.burst_bytes == 0)
+		t->made_bytes -= used < t->made_bytes ? used : t->made_bytes;
+		if (p->way != WAY_KERNEL || used <= t->above_bytes || t->below.burst_bytes == 0)
 			continue;
 		tokens_take(&t->below, used - t->above_bytes, p->start_ns);
 		victims_spend(p->m->params.victims, p->node->targets[i], used - t->above_bytes);
@@ -349,11 +364,18 @@ static bool make_on(struct migrator_pass_state *p, int nid)
 		t->now.free_bytes += bytes;
 		if (t->lacks_bytes >= bytes) {
 			t->lacks_bytes -= bytes;
+			t->filled_bytes += bytes;
+			t->made_ns = clock_now_ns(p->m->params.clock);
 			made = true;
 			continue;
 		}
-		t->room_bytes += bytes - t->lacks_bytes;
+		bytes -= t->lacks_bytes;
+		t->filled_bytes += t->lacks_bytes;
 		t->lacks_bytes = 0;
+		t->room_bytes += bytes;
+		t->start_bytes += bytes;
+		t->made_bytes += bytes;
+		t->made_ns = clock_now_ns(p->m->params.clock);
 		t->closed = false;
 		made = true;
 	}

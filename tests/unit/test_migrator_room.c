@@ -56,6 +56,32 @@ static void cold_memory_makes_room(void)
 	vrig_free(&v);
 }
 
+/* What was freed lies in lists of the CPUs at first, and doesn't show. */
+static void room_is_not_made_twice(void)
+{
+	struct victims_rig v;
+
+	full(&v, 40, RIG_PAGE, 0);
+	for (uint64_t i = 0; i < 6; i++) {
+		rig_hot(v.rig, HOT, i * 100, 100, 1000 + i * 100, 0);
+		v.rig->kernel.free_pages[0] = KEEP;
+		CU_ASSERT_EQUAL(rig_pass(v.rig), 0);
+		v.rig->now_ns += 100 * NSEC_PER_MSEC;
+	}
+	CU_ASSERT_EQUAL(pages_on(&v, HOT, 0), 600);
+	CU_ASSERT_EQUAL(rig_stat(v.rig, STAT_DEMOTED_PAGES), 8 * PAGES);
+	/* By now it would show: somebody else has it. */
+	v.rig->now_ns += 4 * NSEC_PER_SEC;
+	rig_hot(v.rig, HOT, 600, 100, 1600, 0);
+	for (int i = 0; i < 3; i++) {
+		CU_ASSERT_EQUAL(rig_pass(v.rig), 0);
+		v.rig->now_ns += 100 * NSEC_PER_MSEC;
+	}
+	CU_ASSERT_EQUAL(pages_on(&v, HOT, 0), 700);
+	CU_ASSERT_EQUAL(rig_stat(v.rig, STAT_DEMOTED_PAGES), 16 * PAGES);
+	vrig_free(&v);
+}
+
 /* The kernel moves a huge page by one of its addresses, and finds the others busy. */
 static void huge_pages_go_down_whole(void)
 {
@@ -225,7 +251,7 @@ static void the_way_is_chosen(void)
 	}
 }
 
-TEST_MAIN(migrator_room, TEST(cold_memory_makes_room), TEST(huge_pages_go_down_whole), TEST(off_moves_nothing_down),
-	  TEST(observing_moves_nothing_down), TEST(nothing_cold_is_said), TEST(a_full_slow_node_takes_nothing),
-	  TEST(what_refuses_is_not_asked_again), TEST(the_headroom_comes_first), TEST(down_keeps_to_the_rate),
-	  TEST(the_kernel_makes_room), TEST(the_way_is_chosen))
+TEST_MAIN(migrator_room, TEST(cold_memory_makes_room), TEST(room_is_not_made_twice), TEST(huge_pages_go_down_whole),
+	  TEST(off_moves_nothing_down), TEST(observing_moves_nothing_down), TEST(nothing_cold_is_said),
+	  TEST(a_full_slow_node_takes_nothing), TEST(what_refuses_is_not_asked_again), TEST(the_headroom_comes_first),
+	  TEST(down_keeps_to_the_rate), TEST(the_kernel_makes_room), TEST(the_way_is_chosen))
