@@ -250,37 +250,42 @@ int fsroot_write(const struct fsroot *root, const char *text, const char *fmt, .
 	return (size_t)n == len ? 0 : -EIO;
 }
 
-int fsroot_owner(const struct fsroot *root, uint32_t *ret_uid, const char *fmt, ...)
+__attribute__((format(printf, 3, 0))) static int stat_at(const struct fsroot *root, struct stat *ret, const char *fmt,
+							 va_list ap)
 {
 	char buf[PATH_MAX];
 	const char *path;
+	int r = make_path(buf, &path, fmt, ap);
+
+	if (r < 0)
+		return r;
+	return fstatat(root->fd, path, ret, 0) < 0 ? -errno : 0;
+}
+
+int fsroot_owner(const struct fsroot *root, uint32_t *ret_uid, const char *fmt, ...)
+{
 	struct stat st;
 	va_list ap;
 	int r;
 
 	va_start(ap, fmt);
-	r = make_path(buf, &path, fmt, ap);
+	r = stat_at(root, &st, fmt, ap);
 	va_end(ap);
-	if (r < 0)
-		return r;
-	if (fstatat(root->fd, path, &st, 0) < 0)
-		return -errno;
-	*ret_uid = st.st_uid;
-	return 0;
+	if (r == 0)
+		*ret_uid = st.st_uid;
+	return r;
 }
 
 bool fsroot_exists(const struct fsroot *root, const char *fmt, ...)
 {
-	char buf[PATH_MAX];
-	const char *path;
 	struct stat st;
 	va_list ap;
 	int r;
 
 	va_start(ap, fmt);
-	r = make_path(buf, &path, fmt, ap);
+	r = stat_at(root, &st, fmt, ap);
 	va_end(ap);
-	return r == 0 && fstatat(root->fd, path, &st, 0) == 0;
+	return r == 0;
 }
 
 int fsroot_for_each(const struct fsroot *root, int (*fn)(void *ctx, const char *name), void *ctx, const char *fmt, ...)
