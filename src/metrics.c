@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "doc.h"
 #include "metrics.h"
 #include "report.h"
 #include "stats.h"
@@ -47,25 +48,6 @@ const char *metrics_counter_name(char buf[METRICS_NAME_MAX], const char *name, c
 	snprintf(buf, METRICS_NAME_MAX, "pghotd_%s%s%s", name, ends_with(name, unit) ? "" : "_",
 		 ends_with(name, unit) ? "" : unit);
 	return buf;
-}
-
-static uint64_t number(const json_t *object, const char *key)
-{
-	json_int_t n = json_integer_value(json_object_get(object, key));
-
-	return n > 0 ? (uint64_t)n : 0;
-}
-
-static double real(const json_t *object, const char *key)
-{
-	return json_number_value(json_object_get(object, key));
-}
-
-static const char *text(const json_t *object, const char *key)
-{
-	const char *value = json_string_value(json_object_get(object, key));
-
-	return value ? value : "";
 }
 
 /* Both formats escape these three in a label; @s may be a later version's. */
@@ -149,17 +131,17 @@ static void put_up(struct writer *w)
 
 static void put_state(struct writer *w)
 {
-	const char *state = text(w->doc, "state");
+	const char *state = doc_text(w->doc, "state");
 	const json_t *kernel = json_object_get(w->doc, "kernel");
 
 	family(w, "pghotd_build_info", false, "", "The version that runs; always 1.");
-	sample_integer(w, 1, (const char *[]){ "version", text(w->doc, "version"), NULL });
+	sample_integer(w, 1, (const char *[]){ "version", doc_text(w->doc, "version"), NULL });
 	family(w, "pghotd_state", false, "", "The state it is in: 1, each other 0.");
 	for (int i = 0; i < STATE_MAX; i++)
 		sample_integer(w, strcmp(state, report_state_name[i]) == 0,
 			       (const char *[]){ "state", report_state_name[i], NULL });
 	family(w, "pghotd_uptime_seconds", false, "seconds", "Time since pghotd was started.");
-	sample_seconds(w, number(w->doc, "uptime_ns"), NULL);
+	sample_seconds(w, doc_number(w->doc, "uptime_ns"), NULL);
 	family(w, "pghotd_kernel_promotes", false, "", "Whether the kernel promoted pages itself in the last minute.");
 	sample_integer(w, json_is_true(json_object_get(kernel, "promotes")), NULL);
 	family(w, "pghotd_tuned_options", false, "", "Options whose running value is not that of the file.");
@@ -181,9 +163,9 @@ static void put_counters(struct writer *w)
 		snprintf(help, sizeof(help), "%s.%s%s", info->line, *info->prose ? " " : "", info->prose);
 		family(w, metrics_counter_name(name, info->name, info->unit), true, ns ? "seconds" : info->unit, help);
 		if (ns)
-			sample_seconds(w, number(counters, info->name), NULL);
+			sample_seconds(w, doc_number(counters, info->name), NULL);
 		else
-			sample_integer(w, number(counters, info->name), NULL);
+			sample_integer(w, doc_number(counters, info->name), NULL);
 	}
 }
 
@@ -204,15 +186,16 @@ static void put_sources(struct writer *w)
 	for (size_t f = 0; f < sizeof(families) / sizeof(families[0]); f++) {
 		family(w, families[f].name, false, families[f].unit, families[f].help);
 		json_array_foreach (sources, i, source) {
-			const char *state = text(source, "state"), *labels[] = { "source", text(source, "name"), NULL };
+			const char *state = doc_text(source, "state"),
+				   *labels[] = { "source", doc_text(source, "name"), NULL };
 
 			if (f == 0)
 				sample_integer(w, strcmp(state, "running") == 0 || strcmp(state, "degraded") == 0,
 					       labels);
 			else if (f == 3)
-				sample_real(w, real(source, "cost_ratio"), labels);
+				sample_real(w, doc_real(source, "cost_ratio"), labels);
 			else
-				sample_integer(w, number(source, f == 1 ? "cpus" : "period"), labels);
+				sample_integer(w, doc_number(source, f == 1 ? "cpus" : "period"), labels);
 		}
 	}
 }
@@ -236,9 +219,9 @@ static void put_nodes(struct writer *w)
 			json_int_t tier = json_integer_value(json_object_get(node, "tier"));
 			char nid[VALUE_MAX], tier_text[VALUE_MAX];
 
-			snprintf(nid, sizeof(nid), "%llu", (unsigned long long)number(node, "nid"));
+			snprintf(nid, sizeof(nid), "%llu", (unsigned long long)doc_number(node, "nid"));
 			snprintf(tier_text, sizeof(tier_text), "%lld", (long long)tier);
-			sample_integer(w, number(node, families[f].key),
+			sample_integer(w, doc_number(node, families[f].key),
 				       (const char *[]){ "node", nid, "tier", tier_text, "fast",
 							 json_is_true(json_object_get(node, "fast")) ? "true" : "false",
 							 NULL });
@@ -263,7 +246,7 @@ static void put_tables(struct writer *w)
 
 	for (size_t f = 0; f < sizeof(families) / sizeof(families[0]); f++) {
 		family(w, families[f].name, false, families[f].unit, families[f].help);
-		sample_integer(w, number(map, families[f].key), NULL);
+		sample_integer(w, doc_number(map, families[f].key), NULL);
 	}
 	family(w, "pghotd_left_alone_bytes", false, "bytes",
 	       "Hot memory that was left where it is in the last minute or two, about, by reason.");
@@ -282,12 +265,12 @@ static void put_moves(struct writer *w)
 	json_array_foreach (moves, i, move) {
 		char from[VALUE_MAX], to[VALUE_MAX];
 
-		snprintf(from, sizeof(from), "%llu", (unsigned long long)number(move, "from"));
-		snprintf(to, sizeof(to), "%llu", (unsigned long long)number(move, "to"));
-		sample_integer(w, number(move, "pages"),
+		snprintf(from, sizeof(from), "%llu", (unsigned long long)doc_number(move, "from"));
+		snprintf(to, sizeof(to), "%llu", (unsigned long long)doc_number(move, "to"));
+		sample_integer(w, doc_number(move, "pages"),
 			       (const char *[]){ "from", from, "to", to, "size",
 						 json_is_true(json_object_get(move, "huge")) ? "huge" : "base",
-						 "result", text(move, "result"), NULL });
+						 "result", doc_text(move, "result"), NULL });
 	}
 }
 
@@ -310,12 +293,12 @@ static void put_migrators(struct writer *w)
 			char nid[VALUE_MAX], index[VALUE_MAX];
 			const char *labels[] = { "node", nid, "migrator", index, NULL };
 
-			snprintf(nid, sizeof(nid), "%llu", (unsigned long long)number(migrator, "nid"));
+			snprintf(nid, sizeof(nid), "%llu", (unsigned long long)doc_number(migrator, "nid"));
 			snprintf(index, sizeof(index), "%zu", i);
 			if (f == 0)
-				sample_integer(w, number(migrator, families[f].key), labels);
+				sample_integer(w, doc_number(migrator, families[f].key), labels);
 			else
-				sample_seconds(w, number(migrator, families[f].key), labels);
+				sample_seconds(w, doc_number(migrator, families[f].key), labels);
 		}
 	}
 }
@@ -330,7 +313,7 @@ static void put_policy(struct writer *w)
 
 	family(w, "pghotd_policy_capacity_bytes", false, "bytes",
 	       "Fast memory that known regions have, or may still take.");
-	sample_integer(w, number(policy, "capacity_bytes"), NULL);
+	sample_integer(w, doc_number(policy, "capacity_bytes"), NULL);
 	family(w, "pghotd_policy_hit_ratio", false, "ratio",
 	       "Share of the accesses to known regions that this percentage of that memory would serve, predicted.");
 	json_object_foreach ((json_t *)ratios, key, ratio)
@@ -338,11 +321,11 @@ static void put_policy(struct writer *w)
 	family(w, "pghotd_policy_known_ratio", false, "ratio",
 	       "Share of the accesses to slow memory that falls on known regions; absent: not known yet.");
 	if (json_is_object(known))
-		sample_real(w, real(known, "ratio"), NULL);
+		sample_real(w, doc_real(known, "ratio"), NULL);
 	family(w, "pghotd_policy_regions", false, "",
 	       "Regions by what was decided: waiting to be moved, uncertain, background, or cooler than what fits.");
 	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)
-		sample_integer(w, number(regions, states[i]), (const char *[]){ "decision", states[i], NULL });
+		sample_integer(w, doc_number(regions, states[i]), (const char *[]){ "decision", states[i], NULL });
 }
 
 int metrics_print(FILE *out, const char *json, enum metrics_format format)
@@ -350,7 +333,7 @@ int metrics_print(FILE *out, const char *json, enum metrics_format format)
 	struct writer w = { .out = out, .format = format };
 	json_t *doc = json ? json_loads(json, 0, NULL) : NULL;
 
-	if (json && (!json_is_object(doc) || !*text(doc, "state"))) {
+	if (json && (!json_is_object(doc) || !*doc_text(doc, "state"))) {
 		json_decref(doc);
 		return -EINVAL;
 	}

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "doc.h"
 #include "print.h"
 #include "print_explain.h"
 
@@ -18,25 +19,6 @@ struct screen {
 	json_t *doc;
 	const json_t *region;
 };
-
-static uint64_t number(const json_t *object, const char *key)
-{
-	json_int_t n = json_integer_value(json_object_get(object, key));
-
-	return n > 0 ? (uint64_t)n : 0;
-}
-
-static const char *text(const json_t *object, const char *key)
-{
-	const char *value = json_string_value(json_object_get(object, key));
-
-	return value ? value : "";
-}
-
-static double real(const json_t *object, const char *key)
-{
-	return json_number_value(json_object_get(object, key));
-}
 
 static bool is_true(const json_t *object, const char *key)
 {
@@ -80,12 +62,12 @@ static const struct {
 
 static void put_may_move(const struct screen *s)
 {
-	const char *verdict = text(s->doc, "verdict"), *left = text(s->doc, "left");
+	const char *verdict = doc_text(s->doc, "verdict"), *left = doc_text(s->doc, "left");
 	char rule[48] = "";
 
 	if (json_integer_value(json_object_get(s->doc, "rule")) >= 0)
 		snprintf(rule, sizeof(rule), ", by rule %llu of manage.rules",
-			 (unsigned long long)number(s->doc, "rule") + 1);
+			 (unsigned long long)doc_number(s->doc, "rule") + 1);
 	if (strcmp(verdict, "move") == 0) {
 		row(s, "May move", "yes%s%s", rule,
 		    is_true(s->doc, "address_asked") ? "" : "; kinds of memory that may not are left");
@@ -109,17 +91,17 @@ static void put_may_move(const struct screen *s)
 static void put_process(const struct screen *s)
 {
 	char a[PRINT_SHORT_MAX], b[PRINT_SHORT_MAX], line[64];
-	bool observing = strcmp(text(s->doc, "mode"), "observe") == 0;
+	bool observing = strcmp(doc_text(s->doc, "mode"), "observe") == 0;
 
-	snprintf(line, sizeof(line), "%.20s (pid %llu)\n", text(s->doc, "name"),
-		 (unsigned long long)number(s->doc, "pid"));
+	snprintf(line, sizeof(line), "%.20s (pid %llu)\n", doc_text(s->doc, "name"),
+		 (unsigned long long)doc_number(s->doc, "pid"));
 	print_coloured(s->out, s->colour, PRINT_BOLD, line);
 	row(s, "Known", "%s regions of 2 MiB with a sample in the last two minutes; they take %s of the tables",
-	    print_count(a, number(s->doc, "regions")), print_bytes(b, number(s->doc, "bytes")));
-	if (number(s->doc, "evicted_regions"))
+	    print_count(a, doc_number(s->doc, "regions")), print_bytes(b, doc_number(s->doc, "bytes")));
+	if (doc_number(s->doc, "evicted_regions"))
 		row(s, "Forgotten", "%s regions, since it took more than its share of memory_max_mib",
-		    print_count(a, number(s->doc, "evicted_regions")));
-	row(s, observing ? "Would move" : "Promoted", "%s so far", print_bytes(a, number(s->doc, "hot_bytes")));
+		    print_count(a, doc_number(s->doc, "evicted_regions")));
+	row(s, observing ? "Would move" : "Promoted", "%s so far", print_bytes(a, doc_number(s->doc, "hot_bytes")));
 	put_may_move(s);
 }
 
@@ -157,8 +139,8 @@ static const struct {
 
 static void put_decided(const struct screen *s)
 {
-	const char *decided = text(s->region, "decided");
-	uint64_t tries = number(s->region, "tries");
+	const char *decided = doc_text(s->region, "decided");
+	uint64_t tries = doc_number(s->region, "tries");
 	const char *what = strcmp(decided, "whole") == 0    ? "to move it whole, or a part of it that is dense"
 			   : strcmp(decided, "pages") == 0  ? "to move the pages that were seen, one by one"
 			   : strcmp(decided, "picked") == 0 ? "to move the pages that are seen again and again"
@@ -174,9 +156,9 @@ static void put_decided(const struct screen *s)
 
 static void put_why(const struct screen *s)
 {
-	const char *reason = text(s->region, "reason");
+	const char *reason = doc_text(s->region, "reason");
 
-	if (strcmp(text(s->doc, "policy"), "region") != 0) {
+	if (strcmp(doc_text(s->doc, "policy"), "region") != 0) {
 		row(s, "Why",
 		    "policy page decides by single pages: by promote.freq_threshold accesses within "
 		    "promote.freq_window_ms");
@@ -188,11 +170,11 @@ static void put_why(const struct screen *s)
 		if (strcmp(reason, policy_reasons[i].name) != 0)
 			continue;
 		row(s, "Why", "%s", policy_reasons[i].why);
-		if (real(s->region, "heat_per_sec") > 0)
+		if (doc_real(s->region, "heat_per_sec") > 0)
 			row(s, "Heat", "%.3g samples a second; what fits has at least %.3g",
-			    real(s->region, "heat_per_sec"), real(s->region, "threshold_per_sec"));
-		if (real(s->region, "share") > 0)
-			row(s, "Hot part", "%.0f%% of its pages, expected", real(s->region, "share") * 100);
+			    doc_real(s->region, "heat_per_sec"), doc_real(s->region, "threshold_per_sec"));
+		if (doc_real(s->region, "share") > 0)
+			row(s, "Hot part", "%.0f%% of its pages, expected", doc_real(s->region, "share") * 100);
 		if (*policy_reasons[i].change)
 			row(s, "To change", "%s", policy_reasons[i].change);
 	}
@@ -202,13 +184,13 @@ static void put_region(const struct screen *s)
 {
 	char a[PRINT_SHORT_MAX], b[PRINT_SHORT_MAX], nodes[64], line[64];
 
-	snprintf(line, sizeof(line), "\nRegion %.24s, 2 MiB\n", text(s->region, "address"));
+	snprintf(line, sizeof(line), "\nRegion %.24s, 2 MiB\n", doc_text(s->region, "address"));
 	print_coloured(s->out, s->colour, PRINT_BOLD, line);
 	format_nodes(json_object_get(s->region, "nodes"), nodes, sizeof(nodes));
 	row(s, "Seen", "%s samples on %s pages of %s, in %llu different seconds after the first; the last %.1f s ago",
-	    print_count(a, number(s->region, "samples")), print_count(b, number(s->region, "pages")),
-	    number(s->region, "page_bytes") >= 2 << 20 ? "2 MiB" : "4 KiB",
-	    (unsigned long long)number(s->region, "seconds"), (double)number(s->region, "idle_ns") / 1e9);
+	    print_count(a, doc_number(s->region, "samples")), print_count(b, doc_number(s->region, "pages")),
+	    doc_number(s->region, "page_bytes") >= 2 << 20 ? "2 MiB" : "4 KiB",
+	    (unsigned long long)doc_number(s->region, "seconds"), (double)doc_number(s->region, "idle_ns") / 1e9);
 	row(s, "On node", "%s%s", nodes, is_true(s->region, "far") ? ", of which one is slow" : "");
 	put_decided(s);
 	put_why(s);
@@ -218,7 +200,7 @@ int print_explain(FILE *out, const char *json, bool colour)
 {
 	struct screen s = { .out = out, .colour = colour, .doc = json_loads(json, 0, NULL) };
 
-	if (!json_is_object(s.doc) || !*text(s.doc, "verdict")) {
+	if (!json_is_object(s.doc) || !*doc_text(s.doc, "verdict")) {
 		json_decref(s.doc);
 		return -EINVAL;
 	}

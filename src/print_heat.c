@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "doc.h"
 #include "print.h"
 #include "print_heat.h"
 
@@ -41,13 +42,6 @@ struct heat_doc {
 	struct heat_row rows[ROWS_MAX];
 };
 
-static uint64_t number(const json_t *object, const char *key)
-{
-	json_int_t n = json_integer_value(json_object_get(object, key));
-
-	return n > 0 ? (uint64_t)n : 0;
-}
-
 static void copy_text(const json_t *object, const char *key, char *buf, size_t size)
 {
 	const char *value = json_string_value(json_object_get(object, key));
@@ -62,9 +56,9 @@ static void read_row(const json_t *json, struct heat_row *row, double *hottest)
 	size_t i;
 
 	*row = (struct heat_row){
-		.pid = number(json, "pid"),
-		.regions = number(json, "regions"),
-		.far = number(json, "far_regions"),
+		.pid = doc_number(json, "pid"),
+		.regions = doc_number(json, "regions"),
+		.far = doc_number(json, "far_regions"),
 		.rate_per_sec = json_number_value(json_object_get(json, "rate_per_sec")),
 	};
 	copy_text(json, "name", row->name, sizeof(row->name));
@@ -100,9 +94,9 @@ static int read_doc(const char *json, struct heat_doc *ret)
 		return -EINVAL;
 	}
 	*ret = (struct heat_doc){
-		.pid = number(doc, "pid"),
-		.parts = number(doc, "parts"),
-		.regions = number(doc, "regions"),
+		.pid = doc_number(doc, "pid"),
+		.parts = doc_number(doc, "parts"),
+		.regions = doc_number(doc, "regions"),
 		.node = json_integer_value(node),
 	};
 	json_array_foreach (rows, i, row) {

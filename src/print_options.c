@@ -4,19 +4,13 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "doc.h"
 #include "print.h"
 #include "print_options.h"
 
 #define VALUE_COLUMNS 8
 #define RANGE_COLUMNS 15
 #define TEXT_MAX      512
-
-static const char *text(const json_t *option, const char *key)
-{
-	const char *value = json_string_value(json_object_get(option, key));
-
-	return value ? value : "";
-}
 
 /* As a person types it. */
 static void format_value(const json_t *value, char *buf, size_t size)
@@ -51,7 +45,7 @@ static void format_range(const json_t *option, const char *between, char *buf, s
 			break;
 		used += (size_t)n;
 	}
-	if (strcmp(text(option, "type"), "bool") == 0)
+	if (strcmp(doc_text(option, "type"), "bool") == 0)
 		snprintf(buf, size, "true|false");
 	print_plain(buf);
 }
@@ -79,24 +73,24 @@ static void cut(char *buf, size_t columns)
 static void put_row(FILE *out, const json_t *option, bool colour)
 {
 	char value[TEXT_MAX], was[TEXT_MAX], range[TEXT_MAX], padded[VALUE_COLUMNS + 1], from[VALUE_COLUMNS + 1];
-	bool tuned = strcmp(text(option, "origin"), "tuned") == 0;
-	bool restart = strcmp(text(option, "change"), "restart") == 0;
+	bool tuned = strcmp(doc_text(option, "origin"), "tuned") == 0;
+	bool restart = strcmp(doc_text(option, "change"), "restart") == 0;
 
 	format_value(json_object_get(option, "value"), value, sizeof(value));
 	format_value(json_object_get(option, "default"), was, sizeof(was));
 	format_range(option, "..", range, sizeof(range));
-	if (strcmp(text(option, "type"), "list") == 0) {
+	if (strcmp(doc_text(option, "type"), "list") == 0) {
 		strip_list(value);
 		strip_list(was);
 	}
 	cut(value, VALUE_COLUMNS);
 	cut(was, VALUE_COLUMNS);
 	cut(range, RANGE_COLUMNS);
-	snprintf(from, sizeof(from), "%.7s%s", text(option, "origin"), restart ? "*" : "");
+	snprintf(from, sizeof(from), "%.7s%s", doc_text(option, "origin"), restart ? "*" : "");
 	snprintf(padded, sizeof(padded), "%-*.*s", VALUE_COLUMNS, VALUE_COLUMNS, value);
-	fprintf(out, "%-26.26s ", text(option, "key"));
+	fprintf(out, "%-26.26s ", doc_text(option, "key"));
 	print_coloured(out, colour, tuned ? PRINT_BOLD : PRINT_NORMAL, padded);
-	fprintf(out, " %-8s %-15s %-8.8s %s\n", was, range, text(option, "unit"), from);
+	fprintf(out, " %-8s %-15s %-8.8s %s\n", was, range, doc_text(option, "unit"), from);
 }
 
 __attribute__((format(printf, 2, 3))) static void put_line(FILE *out, const char *fmt, ...)
@@ -115,16 +109,16 @@ __attribute__((format(printf, 2, 3))) static void put_line(FILE *out, const char
 static void put_one(FILE *out, const json_t *option, bool colour)
 {
 	char value[TEXT_MAX], was[TEXT_MAX], range[TEXT_MAX], line[TEXT_MAX * 3];
-	const char *origin = text(option, "origin"), *unit = text(option, "unit");
+	const char *origin = doc_text(option, "origin"), *unit = doc_text(option, "unit");
 
 	format_value(json_object_get(option, "value"), value, sizeof(value));
 	format_value(json_object_get(option, "default"), was, sizeof(was));
 	format_range(option, " to ", range, sizeof(range));
-	print_coloured(out, colour, PRINT_BOLD, text(option, "key"));
+	print_coloured(out, colour, PRINT_BOLD, doc_text(option, "key"));
 	fputs(" = ", out);
 	snprintf(line, sizeof(line), "%s%s%s", *value ? value : "\"\"", *unit ? " " : "", unit);
-	print_wrapped(out, (unsigned int)strlen(text(option, "key")) + 3, 2, PRINT_ROWS, line);
-	put_line(out, "%s", text(option, "help"));
+	print_wrapped(out, (unsigned int)strlen(doc_text(option, "key")) + 3, 2, PRINT_ROWS, line);
+	put_line(out, "%s", doc_text(option, "help"));
 	if (*range)
 		put_line(out, "range: %s", range);
 	put_line(out, "default: %s", *was ? was : "\"\"");
@@ -135,7 +129,7 @@ static void put_one(FILE *out, const json_t *option, bool colour)
 	else
 		put_line(out, "from the %s", strcmp(origin, "file") == 0 ? "configuration file" : "default");
 	put_line(out, "a change takes effect %s",
-		 strcmp(text(option, "change"), "restart") == 0 ? "with the next start of pghotd" : "at once");
+		 strcmp(doc_text(option, "change"), "restart") == 0 ? "with the next start of pghotd" : "at once");
 }
 
 static int put_table(FILE *out, const json_t *options, const char *key, bool colour)
@@ -146,14 +140,14 @@ static int put_table(FILE *out, const json_t *options, const char *key, bool col
 	size_t i;
 
 	json_array_foreach (options, i, option) {
-		if (key && !strstr(text(option, "key"), key))
+		if (key && !strstr(doc_text(option, "key"), key))
 			continue;
 		if (shown++ == 0)
 			fprintf(out, "%-26s %-8s %-8s %-15s %-8s %s\n", "KEY", "VALUE", "DEFAULT", "RANGE", "UNIT",
 				"FROM");
 		put_row(out, option, colour);
-		restart |= strcmp(text(option, "change"), "restart") == 0;
-		waits |= strcmp(text(option, "origin"), "restart") == 0;
+		restart |= strcmp(doc_text(option, "change"), "restart") == 0;
+		waits |= strcmp(doc_text(option, "origin"), "restart") == 0;
 	}
 	if (shown)
 		fprintf(out, "\nSet one: pghotctl tune KEY=VALUE, until the next reload or restart.%s\n",
@@ -175,7 +169,7 @@ int print_options(FILE *out, const char *json, const char *key, bool colour)
 		return -EINVAL;
 	}
 	json_array_foreach (options, i, option) {
-		if (!key || strcmp(text(option, "key"), key) != 0)
+		if (!key || strcmp(doc_text(option, "key"), key) != 0)
 			continue;
 		put_one(out, option, colour);
 		shown = 1;

@@ -3,15 +3,9 @@
 #include <inttypes.h>
 #include <jansson.h>
 
+#include "doc.h"
 #include "print.h"
 #include "print_owners.h"
-
-static uint64_t number(const json_t *object, const char *key)
-{
-	json_int_t n = json_integer_value(json_object_get(object, key));
-
-	return n > 0 ? (uint64_t)n : 0;
-}
 
 static void put_line(FILE *out, const json_t *process)
 {
@@ -21,17 +15,17 @@ static void put_line(FILE *out, const json_t *process)
 
 	snprintf(name, sizeof(name), "%s", value ? value : "");
 	print_plain(name);
-	fprintf(out, "%10" PRIu64 " %-16s %9s %12s %9s %12s\n", number(process, "pid"), name,
-		print_bytes(tables, number(process, "bytes")), print_count(regions, number(process, "regions")),
-		print_bytes(hot, number(process, "hot_bytes")),
-		print_count(evicted, number(process, "evicted_regions")));
+	fprintf(out, "%10" PRIu64 " %-16s %9s %12s %9s %12s\n", doc_number(process, "pid"), name,
+		print_bytes(tables, doc_number(process, "bytes")), print_count(regions, doc_number(process, "regions")),
+		print_bytes(hot, doc_number(process, "hot_bytes")),
+		print_count(evicted, doc_number(process, "evicted_regions")));
 }
 
 int print_owners(FILE *out, const char *json, bool colour)
 {
 	json_t *doc = json_loads(json, 0, NULL);
 	const json_t *processes = json_object_get(doc, "processes"), *process;
-	uint64_t all = number(json_object_get(doc, "map"), "owners");
+	uint64_t all = doc_number(json_object_get(doc, "map"), "owners");
 	char line[PRINT_COLUMNS + 1], n[PRINT_SHORT_MAX];
 	size_t i;
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "doc.h"
 #include "nodeset.h"
 #include "print.h"
 #include "print_status.h"
@@ -40,23 +41,9 @@ struct screen {
 	json_t *doc, *counters;
 };
 
-static uint64_t number(const json_t *object, const char *key)
-{
-	json_int_t n = json_integer_value(json_object_get(object, key));
-
-	return n > 0 ? (uint64_t)n : 0;
-}
-
 static uint64_t counter(const struct screen *s, enum stat_id id)
 {
-	return number(s->counters, stat_info[id].name);
-}
-
-static const char *text(const json_t *object, const char *key)
-{
-	const char *value = json_string_value(json_object_get(object, key));
-
-	return value ? value : "";
+	return doc_number(s->counters, stat_info[id].name);
 }
 
 /* One entry: @label (NULL: none, a further line of the one before) and a text in at most @rows lines. */
@@ -95,8 +82,8 @@ static void put_tuned(struct screen *s)
 	json_array_foreach (tuned, i, one) {
 		bool restart = json_is_true(json_object_get(one, "restart"));
 		int n = snprintf(list + used, sizeof(list) - used, "%s%.40s = %.40s (%s %.40s)", i ? ", " : "",
-				 text(one, "key"), text(one, "value"),
-				 restart ? "after a restart" : "file:", text(one, "file"));
+				 doc_text(one, "key"), doc_text(one, "value"),
+				 restart ? "after a restart" : "file:", doc_text(one, "file"));
 
 		if (n < 0 || (size_t)n >= sizeof(list) - used)
 			break;
@@ -108,7 +95,7 @@ static void put_tuned(struct screen *s)
 
 static void put_head(struct screen *s)
 {
-	const char *state = text(s->doc, "state"), *mode = text(s->doc, "mode");
+	const char *state = doc_text(s->doc, "state"), *mode = doc_text(s->doc, "mode");
 	enum print_colour colour = strcmp(state, "promoting") == 0  ? PRINT_GOOD
 				   : strcmp(state, "degraded") == 0 ? PRINT_BAD
 								    : PRINT_WARN;
@@ -117,7 +104,7 @@ static void put_head(struct screen *s)
 		     (strcmp(state, "observing") == 0 && strcmp(mode, "observe") == 0);
 	char version[VERSION_COLUMNS + 1], name[STATE_COLUMNS + 1], up[PRINT_SHORT_MAX];
 
-	snprintf(version, sizeof(version), "%s", text(s->doc, "version"));
+	snprintf(version, sizeof(version), "%s", doc_text(s->doc, "version"));
 	snprintf(name, sizeof(name), "%s", state);
 	print_plain(version);
 	print_plain(name);
@@ -125,13 +112,13 @@ static void put_head(struct screen *s)
 	print_coloured(s->out, s->colour, colour, name);
 	if (!plain)
 		fprintf(s->out, ", in mode %s", strcmp(mode, "promote") == 0 ? "promote" : "observe");
-	fprintf(s->out, "; up %s, pid %u\n", print_duration(up, number(s->doc, "uptime_ns")),
-		(unsigned int)number(s->doc, "pid"));
+	fprintf(s->out, "; up %s, pid %u\n", print_duration(up, doc_number(s->doc, "uptime_ns")),
+		(unsigned int)doc_number(s->doc, "pid"));
 	s->rows_left--;
-	if (*text(s->doc, "reason"))
-		row(s, "Why", WHY_ROWS, "%s", text(s->doc, "reason"));
-	if (*text(s->doc, "limiting"))
-		row(s, "Limited by", 1, "%s", text(s->doc, "limiting"));
+	if (*doc_text(s->doc, "reason"))
+		row(s, "Why", WHY_ROWS, "%s", doc_text(s->doc, "reason"));
+	if (*doc_text(s->doc, "limiting"))
+		row(s, "Limited by", 1, "%s", doc_text(s->doc, "limiting"));
 	put_tuned(s);
 	empty_row(s);
 }
@@ -145,7 +132,7 @@ static void put_sources(struct screen *s)
 	size_t i;
 
 	json_array_foreach (sources, i, source) {
-		if (strcmp(text(source, "state"), "unused") == 0)
+		if (strcmp(doc_text(source, "state"), "unused") == 0)
 			continue;
 		if (shown == SOURCE_ROWS) {
 			more++;
@@ -153,12 +140,13 @@ static void put_sources(struct screen *s)
 		}
 		shown++;
 		pace[0] = '\0';
-		if (number(source, "period"))
+		if (doc_number(source, "period"))
 			snprintf(pace, sizeof(pace), "; period %s, cost %.2f%%",
-				 print_count(period, number(source, "period")),
+				 print_count(period, doc_number(source, "period")),
 				 json_number_value(json_object_get(source, "cost_ratio")) * 100);
-		row(s, label, 1, "%.20s: %.12s, %s CPUs, %s samples%s", text(source, "name"), text(source, "state"),
-		    print_count(cpus, number(source, "cpus")), print_count(samples, number(source, "samples")), pace);
+		row(s, label, 1, "%.20s: %.12s, %s CPUs, %s samples%s", doc_text(source, "name"),
+		    doc_text(source, "state"), print_count(cpus, doc_number(source, "cpus")),
+		    print_count(samples, doc_number(source, "samples")), pace);
 		label = NULL;
 	}
 	if (more)
@@ -198,7 +186,7 @@ static void put_tiers(struct screen *s)
 	json_array_foreach (tiers, i, tier) {
 		char nodes[32], bar[PRINT_SHORT_MAX * 3], unused[PRINT_SHORT_MAX], all[PRINT_SHORT_MAX],
 			room[PRINT_SHORT_MAX];
-		uint64_t total_bytes = number(tier, "total_bytes"), free_bytes = number(tier, "free_bytes");
+		uint64_t total_bytes = doc_number(tier, "total_bytes"), free_bytes = doc_number(tier, "free_bytes");
 		bool fast = json_is_true(json_object_get(tier, "fast"));
 
 		if (i == TIER_ROWS - 1 && n > TIER_ROWS) {
@@ -209,7 +197,7 @@ static void put_tiers(struct screen *s)
 		print_bar(bar, BAR_COLUMNS, free_bytes < total_bytes ? total_bytes - free_bytes : 0, total_bytes);
 		row(s, label, 1, "%s %-*s %s %s of %s free%s%s", fast ? "fast" : "slow", NODES_COLUMNS, nodes, bar,
 		    print_bytes(unused, free_bytes), print_bytes(all, total_bytes), fast ? ", room " : "",
-		    fast ? print_bytes(room, number(tier, "room_bytes")) : "");
+		    fast ? print_bytes(room, doc_number(tier, "room_bytes")) : "");
 		label = NULL;
 	}
 }
@@ -235,8 +223,8 @@ static void put_known(struct screen *s)
 
 	if (!json_is_object(known))
 		return;
-	if (number(regions, "waiting"))
-		snprintf(list, sizeof(list), "; %s of them wait", print_count(waiting, number(regions, "waiting")));
+	if (doc_number(regions, "waiting"))
+		snprintf(list, sizeof(list), "; %s of them wait", print_count(waiting, doc_number(regions, "waiting")));
 	row(s, "Known", 1, "%.0f +- %.0f%% of far accesses fall on known regions%s", percent,
 	    margin < 1 ? 1 : ceil(margin), list);
 }
@@ -316,20 +304,20 @@ static void put_calls(struct screen *s)
 	size_t i;
 
 	json_array_foreach (migrators, i, migrator)
-		if (number(migrator, "page_ns") > 0 &&
-		    (!worst || number(migrator, "longest_ns") > number(worst, "longest_ns")))
+		if (doc_number(migrator, "page_ns") > 0 &&
+		    (!worst || doc_number(migrator, "longest_ns") > doc_number(worst, "longest_ns")))
 			worst = migrator;
 	if (worst)
 		row(s, "Calls", 1, "of %s pages: %.1f us and %.1f us a page, the longest %.1f ms",
-		    print_count(a, number(worst, "batch_pages")), (double)number(worst, "call_ns") / 1e3,
-		    (double)number(worst, "page_ns") / 1e3, (double)number(worst, "longest_ns") / 1e6);
+		    print_count(a, doc_number(worst, "batch_pages")), (double)doc_number(worst, "call_ns") / 1e3,
+		    (double)doc_number(worst, "page_ns") / 1e3, (double)doc_number(worst, "longest_ns") / 1e6);
 }
 
 /* Machines under KVM: what is theirs stays, and an operator should know how much that is. */
 static void put_guests(struct screen *s)
 {
 	const json_t *guests = json_object_get(s->doc, "guests"), *one;
-	uint64_t n = number(guests, "n");
+	uint64_t n = doc_number(guests, "n");
 	char list[TEXT_MAX] = "", bytes[PRINT_SHORT_MAX];
 	size_t i, used = 0, shown = 0;
 
@@ -338,8 +326,9 @@ static void put_guests(struct screen *s)
 
 		if (i == GUESTS_NAMED)
 			break;
-		len = snprintf(list + used, sizeof(list) - used, "%s%.16s (%u) %s", i ? ", " : "", text(one, "name"),
-			       (unsigned int)number(one, "pid"), print_bytes(bytes, number(one, "bytes")));
+		len = snprintf(list + used, sizeof(list) - used, "%s%.16s (%u) %s", i ? ", " : "",
+			       doc_text(one, "name"), (unsigned int)doc_number(one, "pid"),
+			       print_bytes(bytes, doc_number(one, "bytes")));
 		if (len < 0 || (size_t)len >= sizeof(list) - used)
 			break;
 		used += (size_t)len;
@@ -361,10 +350,10 @@ static void put_moved(struct screen *s)
 	const char *key;
 
 	/* Observing is about what would move; what moved before it is shown too, if anything did. */
-	if (would > 0 || strcmp(text(s->doc, "mode"), "observe") == 0)
+	if (would > 0 || strcmp(doc_text(s->doc, "mode"), "observe") == 0)
 		row(s, "Would move", 1, "%s pages (%s), if the mode were promote", print_count(a, would),
 		    print_bytes(b, counter(s, STAT_WOULD_PROMOTE_BYTES)));
-	if (pages > 0 || strcmp(text(s->doc, "mode"), "promote") == 0)
+	if (pages > 0 || strcmp(doc_text(s->doc, "mode"), "promote") == 0)
 		row(s, "Moved up", 1, "%s pages (%s) in %s calls", print_count(a, pages),
 		    print_bytes(b, counter(s, STAT_PROMOTED_BYTES)), print_count(c, calls));
 	put_calls(s);
@@ -384,12 +373,12 @@ static void put_room(struct screen *s)
 	char cold[PRINT_SHORT_MAX], down[PRINT_SHORT_MAX];
 	uint64_t moved = counter(s, STAT_DEMOTED_BYTES);
 
-	if (!*text(room, "state") && moved == 0)
+	if (!*doc_text(room, "state") && moved == 0)
 		return;
 	row(s, "Room", 2, "by %s: %s; %s cold on the fast nodes, %s moved down",
-	    strcmp(text(room, "way"), "kernel") == 0 ? "the kernel's demotion" : "exchange",
-	    *text(room, "state") ? text(room, "state") : "none is wanted",
-	    print_bytes(cold, number(room, "cold_bytes")), print_bytes(down, moved));
+	    strcmp(doc_text(room, "way"), "kernel") == 0 ? "the kernel's demotion" : "exchange",
+	    *doc_text(room, "state") ? doc_text(room, "state") : "none is wanted",
+	    print_bytes(cold, doc_number(room, "cold_bytes")), print_bytes(down, moved));
 }
 
 /* What it is good for, in words; nothing while nothing is held out. */
@@ -423,20 +412,21 @@ static void put_rest(struct screen *s)
 {
 	const json_t *map = json_object_get(s->doc, "map"), *kernel = json_object_get(s->doc, "kernel");
 	char a[PRINT_SHORT_MAX], b[PRINT_SHORT_MAX], c[PRINT_SHORT_MAX], d[PRINT_SHORT_MAX], e[PRINT_SHORT_MAX];
-	uint64_t evicted = number(map, "evicted_regions");
+	uint64_t evicted = doc_number(map, "evicted_regions");
 
-	if (number(map, "memory_max_bytes") == 0) /* nothing runs that would have any */
+	if (doc_number(map, "memory_max_bytes") == 0) /* nothing runs that would have any */
 		row(s, "Tables", 1, "none yet");
 	else
 		row(s, "Tables", 1, "%s of %s; %s regions, %s pages, %s processes",
-		    print_bytes(a, number(map, "bytes")), print_bytes(b, number(map, "memory_max_bytes")),
-		    print_count(c, number(map, "regions")), print_count(d, number(map, "records")),
-		    print_count(e, number(map, "owners")));
-	if (number(map, "sections") > 0 || evicted > 0)
-		row(s, NULL, 1, "%s sections, %s chunks; %s regions evicted", print_count(a, number(map, "sections")),
-		    print_count(b, number(map, "chunks")), print_count(c, evicted));
-	if (number(kernel, "promoted_pages") > 0)
-		row(s, "Kernel", 1, "promoted %s pages itself", print_count(a, number(kernel, "promoted_pages")));
+		    print_bytes(a, doc_number(map, "bytes")), print_bytes(b, doc_number(map, "memory_max_bytes")),
+		    print_count(c, doc_number(map, "regions")), print_count(d, doc_number(map, "records")),
+		    print_count(e, doc_number(map, "owners")));
+	if (doc_number(map, "sections") > 0 || evicted > 0)
+		row(s, NULL, 1, "%s sections, %s chunks; %s regions evicted",
+		    print_count(a, doc_number(map, "sections")), print_count(b, doc_number(map, "chunks")),
+		    print_count(c, evicted));
+	if (doc_number(kernel, "promoted_pages") > 0)
+		row(s, "Kernel", 1, "promoted %s pages itself", print_count(a, doc_number(kernel, "promoted_pages")));
 }
 
 /* Counters that a person should act on once they are this share of all samples: the table of counters says how. */
@@ -457,7 +447,7 @@ static const struct {
 static void put_hints(struct screen *s)
 {
 	const json_t *sources = json_object_get(s->doc, "sources"), *source;
-	const char *label = "To do", *reason = text(s->doc, "reason");
+	const char *label = "To do", *reason = doc_text(s->doc, "reason");
 	uint64_t total = counter(s, STAT_TOTAL), shared;
 	char n[PRINT_SHORT_MAX];
 	size_t i;
@@ -465,13 +455,13 @@ static void put_hints(struct screen *s)
 	if (s->rows_left >= SPARE_ROWS)
 		empty_row(s);
 	json_array_foreach (sources, i, source) {
-		if (!*text(source, "why") || strcmp(text(source, "why"), reason) == 0)
+		if (!*doc_text(source, "why") || strcmp(doc_text(source, "why"), reason) == 0)
 			continue;
-		row(s, label, HINT_ROWS, "%s: %s", text(source, "name"), text(source, "why"));
+		row(s, label, HINT_ROWS, "%s: %s", doc_text(source, "name"), doc_text(source, "why"));
 		label = NULL;
 	}
-	if (*text(s->doc, "advice")) {
-		row(s, label, HINT_ROWS + 1, "%s", text(s->doc, "advice"));
+	if (*doc_text(s->doc, "advice")) {
+		row(s, label, HINT_ROWS + 1, "%s", doc_text(s->doc, "advice"));
 		label = NULL;
 	}
 	for (i = 0; i < sizeof(warned) / sizeof(warned[0]); i++) {
@@ -483,7 +473,7 @@ static void put_hints(struct screen *s)
 		row(s, label, HINT_ROWS, "%s: %s. %s", info->line, print_count(n, value), info->prose);
 		label = NULL;
 	}
-	shared = number(json_object_get(s->doc, "left_alone"), "shared");
+	shared = doc_number(json_object_get(s->doc, "left_alone"), "shared");
 	if (shared >= SHARED_WORTH_BYTES) {
 		row(s, label, HINT_ROWS,
 		    "%s of hot memory stay because they are shared; to move them: kinds = { shared = true; }, or "
@@ -491,11 +481,12 @@ static void put_hints(struct screen *s)
 		    print_bytes(n, shared));
 		label = NULL;
 	}
-	if (strcmp(text(s->doc, "state"), "observing") == 0 && !json_is_true(json_object_get(s->doc, "observe_only"))) {
+	if (strcmp(doc_text(s->doc, "state"), "observing") == 0 &&
+	    !json_is_true(json_object_get(s->doc, "observe_only"))) {
 		row(s, label, HINT_ROWS, "nothing is moved now; to move what is hot: pghotctl mode promote");
 		label = NULL;
 	}
-	if (label && strcmp(text(s->doc, "state"), "promoting") == 0)
+	if (label && strcmp(doc_text(s->doc, "state"), "promoting") == 0)
 		row(s, label, 1, "nothing, all is well");
 }
 
@@ -504,7 +495,7 @@ int print_status(FILE *out, const char *json, bool colour)
 	struct screen s = { .out = out, .colour = colour, .rows_left = PRINT_ROWS - 1 };
 
 	s.doc = json_loads(json, 0, NULL);
-	if (!json_is_object(s.doc) || !*text(s.doc, "state")) {
+	if (!json_is_object(s.doc) || !*doc_text(s.doc, "state")) {
 		json_decref(s.doc);
 		return -EINVAL;
 	}

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "doc.h"
 #include "print.h"
 #include "print_top.h"
 #include "stats.h"
@@ -16,25 +17,6 @@ const char *const top_by_name[TOP_BY_MAX] = {
 	[TOP_BY_REGION] = "region",
 };
 
-static uint64_t number(const json_t *object, const char *key)
-{
-	json_int_t n = json_integer_value(json_object_get(object, key));
-
-	return n > 0 ? (uint64_t)n : 0;
-}
-
-static double real(const json_t *object, const char *key)
-{
-	return json_number_value(json_object_get(object, key));
-}
-
-static const char *text(const json_t *object, const char *key)
-{
-	const char *value = json_string_value(json_object_get(object, key));
-
-	return value ? value : "";
-}
-
 /* The same process in an earlier document; NULL: it wasn't known, or too small to be among those that are told. */
 static const json_t *find_before(const json_t *before, const json_t *process)
 {
@@ -42,7 +24,7 @@ static const json_t *find_before(const json_t *before, const json_t *process)
 	size_t i;
 
 	json_array_foreach (json_object_get(before, "processes"), i, one)
-		if (number(one, "pid") == number(process, "pid"))
+		if (doc_number(one, "pid") == doc_number(process, "pid"))
 			return one;
 	return NULL;
 }
@@ -50,11 +32,11 @@ static const json_t *find_before(const json_t *before, const json_t *process)
 static json_t *process_row(const json_t *before, const json_t *process, double seconds)
 {
 	const json_t *was = find_before(before, process);
-	uint64_t hot = number(process, "hot_bytes"), then = was ? number(was, "hot_bytes") : hot;
+	uint64_t hot = doc_number(process, "hot_bytes"), then = was ? doc_number(was, "hot_bytes") : hot;
 
-	return json_pack("{s:I, s:s, s:I, s:I, s:I, s:f}", "pid", (json_int_t)number(process, "pid"), "name",
-			 text(process, "name"), "regions", (json_int_t)number(process, "regions"), "bytes",
-			 (json_int_t)number(process, "bytes"), "hot_bytes", (json_int_t)hot, "hot_bytes_per_sec",
+	return json_pack("{s:I, s:s, s:I, s:I, s:I, s:f}", "pid", (json_int_t)doc_number(process, "pid"), "name",
+			 doc_text(process, "name"), "regions", (json_int_t)doc_number(process, "regions"), "bytes",
+			 (json_int_t)doc_number(process, "bytes"), "hot_bytes", (json_int_t)hot, "hot_bytes_per_sec",
 			 hot > then ? (double)(hot - then) / seconds : 0.0);
 }
 
@@ -66,25 +48,25 @@ static void add_to_group(json_t *groups, const char *name, const json_t *row)
 	size_t i;
 
 	json_array_foreach (groups, i, one)
-		if (strcmp(text(one, "cgroup"), name) == 0)
+		if (strcmp(doc_text(one, "cgroup"), name) == 0)
 			group = one;
 	if (!group) {
 		group = json_pack("{s:s}", "cgroup", name);
 		json_array_append_new(groups, group);
 	}
-	json_object_set_new(group, "processes", json_integer((json_int_t)number(group, "processes") + 1));
+	json_object_set_new(group, "processes", json_integer((json_int_t)doc_number(group, "processes") + 1));
 	for (i = 0; i < sizeof(sums) / sizeof(sums[0]); i++)
 		json_object_set_new(group, sums[i],
-				    json_integer((json_int_t)(number(group, sums[i]) + number(row, sums[i]))));
+				    json_integer((json_int_t)(doc_number(group, sums[i]) + doc_number(row, sums[i]))));
 	json_object_set_new(group, "hot_bytes_per_sec",
-			    json_real(real(group, "hot_bytes_per_sec") + real(row, "hot_bytes_per_sec")));
+			    json_real(doc_real(group, "hot_bytes_per_sec") + doc_real(row, "hot_bytes_per_sec")));
 }
 
 static int faster(const void *a, const void *b)
 {
 	const json_t *x = *(json_t *const *)a, *y = *(json_t *const *)b;
-	double rate = real(y, "hot_bytes_per_sec") - real(x, "hot_bytes_per_sec");
-	uint64_t p = number(x, "hot_bytes"), q = number(y, "hot_bytes");
+	double rate = doc_real(y, "hot_bytes_per_sec") - doc_real(x, "hot_bytes_per_sec");
+	uint64_t p = doc_number(x, "hot_bytes"), q = doc_number(y, "hot_bytes");
 
 	if (rate > 0 || rate < 0)
 		return rate > 0 ? 1 : -1;
@@ -123,7 +105,7 @@ json_t *top_rows(const json_t *before, const json_t *after, double seconds, enum
 		json_t *row = process_row(before, process, seconds);
 
 		if (by == TOP_BY_CGROUP) {
-			add_to_group(rows, cgroup(ctx, number(process, "pid")), row);
+			add_to_group(rows, cgroup(ctx, doc_number(process, "pid")), row);
 			json_decref(row);
 		} else {
 			json_array_append_new(rows, row);
@@ -159,22 +141,23 @@ __attribute__((format(printf, 3, 4))) static void line(struct screen *s, enum pr
 static double per_second(const json_t *before, const json_t *after, enum stat_id id, double seconds)
 {
 	const char *name = stat_info[id].name;
-	uint64_t was = number(json_object_get(before, "counters"), name);
-	uint64_t is = number(json_object_get(after, "counters"), name);
+	uint64_t was = doc_number(json_object_get(before, "counters"), name);
+	uint64_t is = doc_number(json_object_get(after, "counters"), name);
 
 	return is > was ? (double)(is - was) / seconds : 0;
 }
 
 static void put_head(struct screen *s, const json_t *before, const json_t *status, double seconds)
 {
-	bool observing = strcmp(text(status, "mode"), "observe") == 0;
+	bool observing = strcmp(doc_text(status, "mode"), "observe") == 0;
 	double bytes = per_second(before, status, observing ? STAT_WOULD_PROMOTE_BYTES : STAT_PROMOTED_BYTES, seconds);
 	char rate[PRINT_SHORT_MAX], samples[PRINT_SHORT_MAX];
 
-	line(s, PRINT_BOLD, "pghotd: %s; %s %s/s, %s samples/s", text(status, "state"),
+	line(s, PRINT_BOLD, "pghotd: %s; %s %s/s, %s samples/s", doc_text(status, "state"),
 	     observing ? "would promote" : "promotes", print_bytes(rate, (uint64_t)bytes),
 	     print_count(samples, (uint64_t)per_second(before, status, STAT_TOTAL, seconds)));
-	line(s, PRINT_NORMAL, "limited by: %s", *text(status, "limiting") ? text(status, "limiting") : "nothing");
+	line(s, PRINT_NORMAL, "limited by: %s",
+	     *doc_text(status, "limiting") ? doc_text(status, "limiting") : "nothing");
 }
 
 static void put_processes(struct screen *s, const json_t *rows, bool groups)
@@ -187,10 +170,10 @@ static void put_processes(struct screen *s, const json_t *rows, bool groups)
 	     groups ? "CGROUP" : "PROCESS");
 	json_array_foreach (rows, i, row)
 		line(s, PRINT_NORMAL, "%8llu %9s %9s %10s %9s  %s",
-		     (unsigned long long)number(row, groups ? "processes" : "pid"),
-		     print_bytes(rate, (uint64_t)real(row, "hot_bytes_per_sec")),
-		     print_bytes(hot, number(row, "hot_bytes")), print_count(regions, number(row, "regions")),
-		     print_bytes(tables, number(row, "bytes")), text(row, groups ? "cgroup" : "name"));
+		     (unsigned long long)doc_number(row, groups ? "processes" : "pid"),
+		     print_bytes(rate, (uint64_t)doc_real(row, "hot_bytes_per_sec")),
+		     print_bytes(hot, doc_number(row, "hot_bytes")), print_count(regions, doc_number(row, "regions")),
+		     print_bytes(tables, doc_number(row, "bytes")), doc_text(row, groups ? "cgroup" : "name"));
 }
 
 static void put_regions(struct screen *s, const json_t *rows)
@@ -201,15 +184,16 @@ static void put_regions(struct screen *s, const json_t *rows)
 	line(s, PRINT_BOLD, "%8s %10s %6s %5s  %-8s %-16s %s", "PID", "SAMPLES/s", "PAGES", "TIER", "DECIDED",
 	     "ADDRESS", "PROCESS");
 	json_array_foreach (rows, i, row) {
-		const char *address = text(row, "address"), *decided = text(row, "decided");
+		const char *address = doc_text(row, "address"), *decided = doc_text(row, "decided");
 
-		line(s, PRINT_NORMAL, "%8llu %10.3g %6llu %5s  %-8s %-16s %s", (unsigned long long)number(row, "pid"),
-		     real(row, "rate_per_sec"), (unsigned long long)number(row, "pages"),
+		line(s, PRINT_NORMAL, "%8llu %10.3g %6llu %5s  %-8s %-16s %s",
+		     (unsigned long long)doc_number(row, "pid"), doc_real(row, "rate_per_sec"),
+		     (unsigned long long)doc_number(row, "pages"),
 		     json_is_true(json_object_get(row, "far")) ? "slow" : "fast",
 		     json_is_true(json_object_get(row, "done")) ? "done"
 		     : *decided                                 ? decided
 								: "-",
-		     *address ? address : "not yours", text(row, "name"));
+		     *address ? address : "not yours", doc_text(row, "name"));
 	}
 }
 
