@@ -4,7 +4,7 @@
  * gone when it is filled.
  */
 #include <errno.h>
-#include <numaif.h>
+#include <linux/mempolicy.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <time.h>
@@ -67,11 +68,11 @@ static char *far_memory(unsigned long pages)
 	if (at == MAP_FAILED)
 		return NULL;
 	madvise(at, pages * PAGE, MADV_NOHUGEPAGE);
-	if (set_mempolicy(MPOL_BIND, &slow, NODES_MAX))
+	if (syscall(SYS_set_mempolicy, MPOL_BIND, &slow, NODES_MAX))
 		return NULL;
 	for (unsigned long i = 0; i < pages; i++)
 		at[i * PAGE] = 1;
-	set_mempolicy(MPOL_DEFAULT, NULL, 0);
+	syscall(SYS_set_mempolicy, MPOL_DEFAULT, NULL, 0);
 	return at;
 }
 

@@ -7,10 +7,6 @@
 
 . /lab/kinds.sh
 
-# So many a minute as this machine gets done, at most a thousand. A long check boots with this word.
-programs=250
-grep -qw lab.long /proc/cmdline && programs=1000
-
 owners()
 {
 	status_get map.owners
@@ -29,7 +25,7 @@ start_kind plain '' --total-mib 32 --hot-mib 16 --thp never
 check_near plain 60
 settle
 owners_before=$(owners)
-trouble short $programs 1000 > "$OUT/short.txt" 2>&1 &
+trouble short 1000 1000 > "$OUT/short.txt" 2>&1 &
 crowd=$!
 # While they come and go.
 owners_most=0
