@@ -17,6 +17,12 @@ int parse_i64(const char *text, int64_t min, int64_t max, int64_t *ret);
  */
 int parse_double(const char *text, double min, double max, double *ret);
 
+/*
+ * A time with its unit, "90s", "10m", "2h" or "1d", whole numbers only, in ns. -EINVAL, or -ERANGE outside
+ * @min_ns..@max_ns.
+ */
+int parse_duration_ns(const char *text, uint64_t min_ns, uint64_t max_ns, uint64_t *ret);
+
 #define PARSE_DISTANCE_MAX 128
 
 /*

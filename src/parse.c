@@ -92,6 +92,37 @@ int parse_bool(const char *text, bool *ret)
 	return 0;
 }
 
+int parse_duration_ns(const char *text, uint64_t min_ns, uint64_t max_ns, uint64_t *ret)
+{
+	static const struct {
+		char letter;
+		uint64_t seconds;
+	} units[] = { { 's', 1 }, { 'm', 60 }, { 'h', 3600 }, { 'd', 86400 } };
+	size_t digits = strspn(text, "0123456789");
+	char number[24];
+	uint64_t n;
+	int r;
+
+	if (digits == 0 || !text[digits] || text[digits + 1])
+		return -EINVAL;
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		if (units[i].letter != text[digits])
+			continue;
+		if (digits >= sizeof(number))
+			return -ERANGE;
+		memcpy(number, text, digits);
+		number[digits] = '\0';
+		r = parse_u64(number, 0, UINT64_MAX, &n);
+		if (r < 0)
+			return r;
+		if (__builtin_mul_overflow(n, units[i].seconds * 1000000000, &n) || n < min_ns || n > max_ns)
+			return -ERANGE;
+		*ret = n;
+		return 0;
+	}
+	return -EINVAL;
+}
+
 static unsigned int min3(unsigned int a, unsigned int b, unsigned int c)
 {
 	unsigned int ab = a < b ? a : b;

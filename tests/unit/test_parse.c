@@ -181,6 +181,28 @@ static void bool_is_two_words(void)
 	CU_ASSERT_EQUAL(v, true);
 }
 
+static void duration_has_a_unit(void)
+{
+	static const char *const bad[] = { "", "10", "m", "10 m", "10mm", "10min", "-1s", "1.5h", "1m30s", " 1s" };
+	uint64_t v = 7;
+
+	CU_ASSERT_EQUAL(parse_duration_ns("90s", 0, UINT64_MAX, &v), 0);
+	CU_ASSERT_EQUAL(v, 90000000000);
+	CU_ASSERT_EQUAL(parse_duration_ns("10m", 0, UINT64_MAX, &v), 0);
+	CU_ASSERT_EQUAL(v, 600000000000);
+	CU_ASSERT_EQUAL(parse_duration_ns("2h", 0, UINT64_MAX, &v), 0);
+	CU_ASSERT_EQUAL(v, 7200000000000);
+	CU_ASSERT_EQUAL(parse_duration_ns("1d", 86400000000000, 86400000000000, &v), 0);
+	CU_ASSERT_EQUAL(v, 86400000000000);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		CU_ASSERT_EQUAL(parse_duration_ns(bad[i], 0, UINT64_MAX, &v), -EINVAL);
+	CU_ASSERT_EQUAL(parse_duration_ns("0s", 1, UINT64_MAX, &v), -ERANGE);
+	CU_ASSERT_EQUAL(parse_duration_ns("2s", 0, 1999999999, &v), -ERANGE);
+	CU_ASSERT_EQUAL(parse_duration_ns("18446744073709551615d", 0, UINT64_MAX, &v), -ERANGE);
+	CU_ASSERT_EQUAL(parse_duration_ns("99999999999999999999999999s", 0, UINT64_MAX, &v), -ERANGE);
+	CU_ASSERT_EQUAL(v, 86400000000000);
+}
+
 static void distance_of_words(void)
 {
 	static const struct {
@@ -212,6 +234,7 @@ static void distance_of_words(void)
 	CU_ASSERT_EQUAL(parse_distance(longest + 1, longest + 1), 0);
 }
 
-TEST_MAIN(parse, TEST(distance_of_words), TEST(u64_takes_the_whole_text), TEST(u64_keeps_to_the_range),
-	  TEST(i64_at_its_edges), TEST(integers_round_trip), TEST(double_is_a_decimal_fraction),
-	  TEST(double_stays_finite), TEST(double_ignores_the_locale), TEST(bool_is_two_words))
+TEST_MAIN(parse, TEST(distance_of_words), TEST(duration_has_a_unit), TEST(u64_takes_the_whole_text),
+	  TEST(u64_keeps_to_the_range), TEST(i64_at_its_edges), TEST(integers_round_trip),
+	  TEST(double_is_a_decimal_fraction), TEST(double_stays_finite), TEST(double_ignores_the_locale),
+	  TEST(bool_is_two_words))
