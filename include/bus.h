@@ -56,6 +56,10 @@ struct bus_ops {
 	 */
 	int (*ask)(void *ctx, const struct bus_peer *peer, enum bus_question question, const char *first,
 		   const char *second, char **ret, char *error);
+	/* For @for_ns, 0: until resume(). */
+	int (*pause)(void *ctx, const struct bus_peer *peer, uint64_t for_ns, char *error);
+	/* @ret_note: malloc'ed, what there is to say beside "done"; may be NULL. */
+	int (*resume)(void *ctx, const struct bus_peer *peer, char **ret_note, char *error);
 	const char *version; /* what property Version says; NULL: the version of this build */
 };
 

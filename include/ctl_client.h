@@ -34,3 +34,6 @@ const char *ctl_client_version(const struct ctl_client *client);
  */
 int ctl_client_call(struct ctl_client *client, const char *method, const char *key, const char *value, char **ret,
 		    char *error);
+
+/* The same of a method that takes one number and whose reply is empty. */
+int ctl_client_call_number(struct ctl_client *client, const char *method, uint64_t number, char *error);

@@ -76,6 +76,13 @@ struct daemon_summary {
 	uint64_t samples, lost, promoted_bytes, would_bytes, move_calls;
 };
 
+/* Times are on clock_boottime: a machine that sleeps doesn't make a pause longer. */
+struct daemon_pause {
+	bool on;
+	uint64_t since_ns, until_ns; /* until_ns 0: until somebody ends it */
+	struct bus_peer peer;        /* who asked for it last */
+};
+
 /*
  * Owner: the main thread. config, topology and stats are published from here to the data plane's threads through their
  * stores.
@@ -113,6 +120,8 @@ struct daemon {
 	uint64_t samples_before;               /* of sources that were open earlier */
 	uint64_t filtered;                     /* by the kernel in software, since the opening */
 	char rate_note[BUDGET_METER_NOTE_MAX]; /* the kernel lowered its limit; "" else */
+
+	struct daemon_pause pause;
 
 	struct promoter promoter;
 	bool kernel_promotes;
@@ -158,7 +167,8 @@ int daemon_read_topology(const struct fsroot *root, const struct config *config,
 
 /* Could any configured source work? 0, or the -errno of the most telling refusal, with its line in @why. */
 int daemon_probe_sources(struct daemon *daemon, const struct config *config, char *why);
-/* Open the first that works and hand its rings to the readers. 0 or -errno with daemon->source_why. */
+/* Open the first that works and hand its rings to the readers. 0 or -errno with daemon->source_why. Paused: 0, and none
+ * is opened. */
 int daemon_open_source(struct daemon *daemon);
 void daemon_close_source(struct daemon *daemon);
 /* Its settings are others now: close it, and try all again, those too that were refused. As daemon_open_source(). */
@@ -183,6 +193,23 @@ void daemon_cpu_changed(struct daemon *daemon, int cpu, bool online);
  * to. And after kernel events were lost. No sample in a ring is lost. Source: thaw_secondary_cpus() in kernel/cpu.c.
  */
 void daemon_rearm_source(struct daemon *daemon);
+
+/* daemon_pause.c; @now_ns is on clock_boottime */
+
+/*
+ * Close the events, put back what sources have set, and hold the migrators, for @for_ns (1 s to 30 days; 0: until
+ * resumed) from now on; also where it is paused already. @peer asked. 0, or -ERANGE with @error (CONFIG_ERROR_MAX).
+ */
+int daemon_pause(struct daemon *daemon, const struct bus_peer *peer, uint64_t for_ns, uint64_t now_ns, char *error);
+/*
+ * The end of it: the first source that works is opened anew. One that can't be is the state from here on, and
+ * *@ret_note (free it) says why, as it says that there was no pause; NULL: nothing to say. 0 or -ENOMEM.
+ */
+int daemon_resume(struct daemon *daemon, const struct bus_peer *peer, uint64_t now_ns, char **ret_note);
+/* Each second: is its time over? */
+void daemon_check_pause(struct daemon *daemon, uint64_t now_ns);
+/* Of a pause that is on: by whom, since when and how long, in words. */
+void daemon_pause_text(const struct daemon_pause *pause, uint64_t now_ns, char *buf, size_t size);
 
 /* daemon_budget.c */
 

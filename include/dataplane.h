@@ -59,6 +59,9 @@ int dataplane_follow_topology(struct dataplane *dp);
 /* After the configuration changed: what isn't read at each step. */
 void dataplane_follow_config(struct dataplane *dp);
 
+/* Let migrators and who looks for cold memory rest, or go on. A call that is in the kernel is finished. */
+void dataplane_hold(struct dataplane *dp, bool hold);
+
 /* true when every thread has moved on since the last call: what the watchdog is fed by. */
 bool dataplane_moves_on(struct dataplane *dp);
 

@@ -67,6 +67,7 @@ struct dataplane {
 	struct waker *janitor_waker;
 	struct stats_slot *janitor_stats;
 	uint64_t janitor_beats;
+	_Atomic bool held; /* as stop: paused */
 	_Atomic bool stop; /* relaxed: each loop looks once a turn, and nothing else is published by it */
 };
 

@@ -118,6 +118,20 @@ struct report_helps {
 	double latency_held_cycles, latency_moved_cycles; /* mean of the samples */
 };
 
+#define REPORT_PAUSE_MIN_NS 1000000000ULL /* 1 s */
+#define REPORT_PAUSE_MAX_NS (30ULL * 86400 * 1000000000ULL)
+
+/* Somebody has told it to leave the machine alone for a while. */
+struct report_pause {
+	bool on; /* false: the rest is 0 */
+	uint32_t uid;
+	int32_t pid;
+	const char *comm;
+	uint64_t for_ns; /* so far */
+	bool ends;       /* by itself, in: */
+	uint64_t left_ns;
+};
+
 struct report {
 	enum report_state state;
 	const char *mode;
@@ -147,6 +161,7 @@ struct report {
 	struct report_room room;
 	struct report_guard guard;
 	struct report_helps helps;
+	struct report_pause pause;
 	bool kernel_promotes;
 	uint64_t kernel_promoted_pages;
 	const struct config *config, *file; /* what runs, and what the file says; NULL: nothing is said of it */
@@ -169,9 +184,10 @@ struct report {
  * uncertain, background, cooler}}, room {way, state, cold_bytes, quiet_ns}, guard {cause ("": none holds), left_ns,
  * back_ratio or null, kernel_demoted_pages}, helps null, or {holdout_ratio, far_held, far_moved, saved, margin (all
  * null while too little was sampled), latency_held_cycles, latency_moved_cycles (null without latencies)}, kernel
- * {promotes, promoted_pages}, tuned[] {key, value, file (what the file says), restart (true: the file's value waits for
- * one)}. Integers are written in full up to 2^63 - 1, where they stop; a reader that takes them for doubles is exact up
- * to 2^53, which is 8 PiB or 104 days of ns.
+ * {promotes, promoted_pages}, pause null, or {uid, pid, comm (who asked), for_ns (so far), left_ns (null: until
+ * resumed)}, tuned[] {key, value, file (what the file says), restart (true: the file's value waits for one)}. Integers
+ * are written in full up to 2^63 - 1, where they stop; a reader that takes them for doubles is exact up to 2^53, which
+ * is 8 PiB or 104 days of ns.
  */
 char *report_json(const struct report *report);
 

@@ -91,6 +91,39 @@ static int on_reload(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)
 	return sd_bus_reply_method_return(m, "s", note ? note : "");
 }
 
+static int on_pause(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)
+{
+	const struct bus_manager *manager = userdata;
+	char error[BUS_ERROR_MAX] = "";
+	uint64_t for_ns;
+	int r;
+
+	r = sd_bus_message_read(m, "t", &for_ns);
+	if (r < 0)
+		return r;
+	if (!manager->ops->pause)
+		return reply_error(ret_error, -ENOTSUP, error);
+	r = manager->ops->pause(manager->ctx, &manager->peer, for_ns, error);
+	return r < 0 ? reply_error(ret_error, r, error) : sd_bus_reply_method_return(m, "");
+}
+
+static int on_resume(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)
+{
+	const struct bus_manager *manager = userdata;
+	char error[BUS_ERROR_MAX] = "";
+	_cleanup_free_ char *note = NULL;
+	int r;
+
+	if (!manager->ops->resume)
+		return reply_error(ret_error, -ENOTSUP, error);
+	r = manager->ops->resume(manager->ctx, &manager->peer, &note, error);
+	if (r < 0)
+		return reply_error(ret_error, r, error);
+	if (note)
+		bus_manager_make_plain(note, '\n');
+	return sd_bus_reply_method_return(m, "s", note ? note : "");
+}
+
 static int answer(sd_bus_message *m, const struct bus_manager *manager, enum bus_question question,
 		  sd_bus_error *ret_error)
 {
@@ -140,6 +173,8 @@ const sd_bus_vtable bus_manager_vtable[] = {
 	SD_BUS_METHOD_WITH_ARGS("ListOptions", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json), on_list_options, 0),
 	SD_BUS_METHOD_WITH_ARGS("SetOption", SD_BUS_ARGS("s", key, "s", value), SD_BUS_NO_RESULT, on_set_option, 0),
 	SD_BUS_METHOD_WITH_ARGS("Reload", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", note), on_reload, 0),
+	SD_BUS_METHOD_WITH_ARGS("Pause", SD_BUS_ARGS("t", for_ns), SD_BUS_NO_RESULT, on_pause, 0),
+	SD_BUS_METHOD_WITH_ARGS("Resume", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", note), on_resume, 0),
 	SD_BUS_METHOD_WITH_ARGS("Explain", SD_BUS_ARGS("s", pid, "s", address), SD_BUS_RESULT("s", json), on_explain,
 				0),
 	SD_BUS_METHOD_WITH_ARGS("GetHeat", SD_BUS_ARGS("s", pid, "s", node), SD_BUS_RESULT("s", json), on_get_heat, 0),

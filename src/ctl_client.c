@@ -229,26 +229,13 @@ static int read_reply(sd_bus_message *reply, char **ret)
 	return *ret ? 0 : -ENOMEM;
 }
 
-int ctl_client_call(struct ctl_client *client, const char *method, const char *key, const char *value, char **ret,
-		    char *error)
+/* Send @m, if it could be made (@r says so), and read the reply. Takes over @m. */
+static int finish_call(struct ctl_client *client, sd_bus_message *m, int r, char **ret, char *error)
 {
-	sd_bus_message *m = NULL, *reply = NULL;
+	sd_bus_message *reply = NULL;
 	sd_bus_error e = SD_BUS_ERROR_NULL;
 	char *text = NULL;
-	int r;
 
-	/* The daemon would hang up on it, and nobody would know why. */
-	if (key && strlen(key) + strlen(value) > VALUE_MAX) {
-		snprintf(error, CTL_CLIENT_ERROR_MAX, "%.40s%sthe value is too long", key, *key ? ": " : "");
-		return -EMSGSIZE;
-	}
-	r = sd_bus_message_new_method_call(client->bus, &m, NULL, BUS_OBJECT, BUS_INTERFACE, method);
-	if (r >= 0 && key)
-		r = sd_bus_message_append(m, "ss", key, value);
-	if (r == -EINVAL) {
-		snprintf(error, CTL_CLIENT_ERROR_MAX, "%.40s: the value is no text", key ? key : method);
-		goto finish;
-	}
 	if (r >= 0)
 		r = sd_bus_call(client->bus, m, left_usec(client) + 1, &e, &reply);
 	/* sd-bus sets an error also when there was no answer at all. */
@@ -273,4 +260,36 @@ finish:
 	sd_bus_message_unref(m);
 	sd_bus_message_unref(reply);
 	return r;
+}
+
+int ctl_client_call(struct ctl_client *client, const char *method, const char *key, const char *value, char **ret,
+		    char *error)
+{
+	sd_bus_message *m = NULL;
+	int r;
+
+	/* The daemon would hang up on it, and nobody would know why. */
+	if (key && strlen(key) + strlen(value) > VALUE_MAX) {
+		snprintf(error, CTL_CLIENT_ERROR_MAX, "%.40s%sthe value is too long", key, *key ? ": " : "");
+		return -EMSGSIZE;
+	}
+	r = sd_bus_message_new_method_call(client->bus, &m, NULL, BUS_OBJECT, BUS_INTERFACE, method);
+	if (r >= 0 && key)
+		r = sd_bus_message_append(m, "ss", key, value);
+	if (r == -EINVAL) {
+		snprintf(error, CTL_CLIENT_ERROR_MAX, "%.40s: the value is no text", key ? key : method);
+		sd_bus_message_unref(m);
+		return r;
+	}
+	return finish_call(client, m, r, ret, error);
+}
+
+int ctl_client_call_number(struct ctl_client *client, const char *method, uint64_t number, char *error)
+{
+	sd_bus_message *m = NULL;
+	int r = sd_bus_message_new_method_call(client->bus, &m, NULL, BUS_OBJECT, BUS_INTERFACE, method);
+
+	if (r >= 0)
+		r = sd_bus_message_append(m, "t", number);
+	return finish_call(client, m, r, NULL, error);
 }

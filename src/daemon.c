@@ -62,6 +62,9 @@ void daemon_update_state(struct daemon *daemon)
 
 	if (daemon->stopping) {
 		state = STATE_STOPPING;
+	} else if (daemon->pause.on) {
+		state = STATE_PAUSED;
+		daemon_pause_text(&daemon->pause, clock_now_ns(&clock_boottime), reason, sizeof(reason));
 	} else if (nodeset_is_empty(&daemon->topology->lower)) {
 		state = STATE_WAITING;
 		snprintf(reason, sizeof(reason), "no slow tier of memory yet");
@@ -115,6 +118,7 @@ static int start_dataplane(struct daemon *daemon)
 	daemon->source_retry_ns = clock_now_ns(&clock_monotonic) + DAEMON_RETRY_NS;
 	if (r < 0)
 		return r;
+	dataplane_hold(daemon->dataplane, daemon->pause.on);
 	r = daemon_open_source(daemon);
 	if (r < 0)
 		message(MESSAGE_SOURCE_FAILS, NULL, 0, "no source works: %s", daemon->source_why);

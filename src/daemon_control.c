@@ -176,6 +176,24 @@ static void look_at_room(const struct daemon *daemon, struct report_room *ret)
 	};
 }
 
+static void look_at_pause(const struct daemon *daemon, struct report_pause *ret)
+{
+	const struct daemon_pause *pause = &daemon->pause;
+	uint64_t now_ns = clock_now_ns(&clock_boottime);
+
+	if (!pause->on)
+		return;
+	*ret = (struct report_pause){
+		.on = true,
+		.uid = pause->peer.uid,
+		.pid = pause->peer.pid,
+		.comm = pause->peer.comm,
+		.for_ns = now_ns - pause->since_ns,
+		.left_ns = pause->until_ns > now_ns ? pause->until_ns - now_ns : 0,
+		.ends = pause->until_ns != 0,
+	};
+}
+
 static void look_at_helps(const struct daemon *daemon, struct report_helps *ret)
 {
 	struct holdout_view view = { 0 };
@@ -246,6 +264,7 @@ void daemon_with_report(struct daemon *daemon, void (*fn)(void *ctx, const struc
 	look_at_policy(daemon, &report.policy);
 	look_at_room(daemon, &report.room);
 	look_at_helps(daemon, &report.helps);
+	look_at_pause(daemon, &report.pause);
 	report.guard = (struct report_guard){
 		.cause = guard_cause_text[daemon->guard.cause],
 		.left_ns = daemon->guard.left_ns,
@@ -335,12 +354,25 @@ static int op_reload(void *ctx, const struct bus_peer *peer, char **ret_note, ch
 	return daemon_reload(ctx, peer, who, ret_note, error);
 }
 
+static int op_pause(void *ctx, const struct bus_peer *peer, uint64_t for_ns, char *error)
+{
+	return daemon_pause(ctx, peer, for_ns, clock_now_ns(&clock_boottime), error);
+}
+
+static int op_resume(void *ctx, const struct bus_peer *peer, char **ret_note, char *error)
+{
+	(void)error;
+	return daemon_resume(ctx, peer, clock_now_ns(&clock_boottime), ret_note);
+}
+
 const struct bus_ops daemon_bus_ops = {
 	.status_json = op_status_json,
 	.options_json = op_options_json,
 	.set_option = op_set_option,
 	.reload = op_reload,
 	.ask = daemon_ask,
+	.pause = op_pause,
+	.resume = op_resume,
 };
 
 /*

@@ -63,6 +63,8 @@ static const char *in_full(const struct daemon *daemon, const char *limit, const
 const char *daemon_limiting(const struct daemon *daemon, const struct dataplane_migrator *migrators, size_t n,
 			    const struct report_left *left, size_t n_left, char *buf, size_t size)
 {
+	if (daemon->pause.on)
+		return "it is paused";
 	if (!daemon->topology || nodeset_is_empty(&daemon->topology->lower))
 		return "there is no slow memory tier";
 	if (daemon->source_state == SOURCE_FAILED)

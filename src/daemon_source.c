@@ -189,6 +189,8 @@ static int open_first(struct daemon *daemon, uint64_t now_ns)
 	bool first = daemon->source_state != SOURCE_FAILED;
 	int result = 0;
 
+	if (daemon->pause.on)
+		return 0;
 	for (const struct source_ops *const *ops = source_table; *ops; ops++) {
 		bool held = now_ns < daemon->source_hold_ns[ops - source_table];
 		int r = -ENODATA, before = result;
@@ -234,6 +236,8 @@ const char *daemon_source_why(const struct daemon *daemon, size_t place)
 
 	for (int i = 0; i < config->sources.n; i++)
 		named |= strcmp(config->sources.item[i], source_table[place]->name) == 0;
+	if (daemon->pause.on)
+		return "";
 	return daemon->source.ops && !named && daemon->source_errors[place] == -ENOENT ? ""
 										       : daemon->source_whys[place];
 }

@@ -91,6 +91,10 @@ static int migrator_turn(void *ctx)
 	int r;
 
 	config_store_get(dp->params.config, &t->config);
+	if (atomic_load_explicit(&dp->held, memory_order_relaxed)) {
+		dataplane_doze(dp, t->waker, (int)t->config.promote_scan_sleep_ms);
+		return 0;
+	}
 	r = migrator_pass(t->migrator, &t->config, clock_now_ns(dp->params.clock), &result);
 	if (r < 0 && !t->failed)
 		log_warning("node %d: a pass failed (%s); pages stay where they are, trying again each %lld ms",
@@ -363,6 +367,11 @@ int dataplane_follow_topology(struct dataplane *dp)
 				r = add_migrator(dp, nid, part, (unsigned int)config.threads_migrators_per_node);
 	topology_unref(topology);
 	return r;
+}
+
+void dataplane_hold(struct dataplane *dp, bool hold)
+{
+	atomic_store_explicit(&dp->held, hold, memory_order_relaxed);
 }
 
 void dataplane_follow_config(struct dataplane *dp)

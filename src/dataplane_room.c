@@ -61,9 +61,11 @@ int dataplane_room_turn(void *ctx)
 	struct config config;
 
 	config_store_get(dp->params.config, &config);
-	holdout_step(dp->holdout, &config, clock_now_ns(dp->params.clock));
-	guard_step(dp->guard, &config, fast_bytes(dp));
-	victims_step(dp->victims, &config, WATCHER_BUDGET_NS, &dp->stop);
+	if (!atomic_load_explicit(&dp->held, memory_order_relaxed)) {
+		holdout_step(dp->holdout, &config, clock_now_ns(dp->params.clock));
+		guard_step(dp->guard, &config, fast_bytes(dp));
+		victims_step(dp->victims, &config, WATCHER_BUDGET_NS, &dp->stop);
+	}
 	dataplane_doze(dp, dp->watcher_waker, VICTIMS_STEP_MS);
 	return 0;
 }

@@ -131,6 +131,7 @@ static void put_up(struct writer *w)
 
 static void put_state(struct writer *w)
 {
+	const json_t *pause = json_object_get(w->doc, "pause"), *left = json_object_get(pause, "left_ns");
 	const char *state = doc_text(w->doc, "state");
 	const json_t *kernel = json_object_get(w->doc, "kernel");
 
@@ -144,6 +145,10 @@ static void put_state(struct writer *w)
 	sample_seconds(w, doc_number(w->doc, "uptime_ns"), NULL);
 	family(w, "pghotd_kernel_promotes", false, "", "Whether the kernel promoted pages itself in the last minute.");
 	sample_integer(w, json_is_true(json_object_get(kernel, "promotes")), NULL);
+	family(w, "pghotd_pause_left_seconds", false, "seconds",
+	       "Time until a pause ends by itself; absent: it isn't paused, or until somebody resumes it.");
+	if (json_is_integer(left))
+		sample_seconds(w, doc_number(pause, "left_ns"), NULL);
 	family(w, "pghotd_tuned_options", false, "", "Options whose running value is not that of the file.");
 	sample_integer(w, json_array_size(json_object_get(w->doc, "tuned")), NULL);
 }

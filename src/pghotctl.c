@@ -186,10 +186,11 @@ int ctl_verb_help(char **args, int n_args)
 	for (size_t i = 0; i < FLAG_MAX; i++)
 		put_flag(&flags[i]);
 	puts("\n"
-	     "What tune and mode set lasts until pghotd is reloaded or restarted; then\n" PGHOTD_CONF " wins.\n"
+	     "What tune and mode set lasts until pghotd is reloaded or restarted; then\n" PGHOTD_CONF
+	     " wins. A pause lasts over a reload.\n"
 	     "\n"
-	     "Exit status of status: 0 promoting, 1 observing, waiting for a slow tier,\n"
-	     "starting or stopping, 2 degraded, 3 down: not running or not answering.\n"
+	     "Exit status of status: 0 promoting, 1 observing, paused, waiting for a slow\n"
+	     "tier, starting or stopping, 2 degraded, 3 down: not running or not answering.\n"
 	     "Of the other verbs: 0 done, 1 refused, 3 down.\n"
 	     "Of all: 64 wrong usage, 77 no permission for the socket or the journal.");
 	return EXIT_DONE;

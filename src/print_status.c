@@ -481,6 +481,10 @@ static void put_hints(struct screen *s)
 		    print_bytes(n, shared));
 		label = NULL;
 	}
+	if (strcmp(doc_text(s->doc, "state"), "paused") == 0) {
+		row(s, label, HINT_ROWS, "nothing is sampled or moved now; to go on: pghotctl resume");
+		label = NULL;
+	}
 	if (strcmp(doc_text(s->doc, "state"), "observing") == 0 &&
 	    !json_is_true(json_object_get(s->doc, "observe_only"))) {
 		row(s, label, HINT_ROWS, "nothing is moved now; to move what is hot: pghotctl mode promote");

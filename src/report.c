@@ -383,6 +383,21 @@ static json_t *make_tuned(const struct report *report, bool *ok)
 	return array;
 }
 
+static json_t *make_pause(const struct report_pause *pause, bool *ok)
+{
+	json_t *object;
+
+	if (!pause->on)
+		return json_null();
+	object = json_object();
+	put(object, "uid", json_integer(pause->uid), ok);
+	put(object, "pid", json_integer(pause->pid), ok);
+	put(object, "comm", text(pause->comm), ok);
+	put(object, "for_ns", unsigned_number(pause->for_ns), ok);
+	put(object, "left_ns", pause->ends ? unsigned_number(pause->left_ns) : json_null(), ok);
+	return object;
+}
+
 static char *dump(json_t *doc, bool ok)
 {
 	char *json = ok ? json_dumps(doc, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
@@ -418,6 +433,7 @@ char *report_json(const struct report *report)
 	put(doc, "guard", make_guard(&report->guard, &ok), &ok);
 	put(doc, "helps", make_helps(&report->helps, &ok), &ok);
 	put(doc, "kernel", make_kernel(report, &ok), &ok);
+	put(doc, "pause", make_pause(&report->pause, &ok), &ok);
 	put(doc, "tuned", make_tuned(report, &ok), &ok);
 	return dump(doc, ok);
 }

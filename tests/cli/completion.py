@@ -20,6 +20,7 @@ CASES = (
     ("pghotctl tune promote.ra", "pghotctl tune promote.rate_mib_per_sec="),
     ("pghotctl tune mode=ob", "pghotctl tune mode=observe "),
     ("pghotctl tune kinds.shared=t", "pghotctl tune kinds.shared=true "),
+    ("pghotctl pause --fo", "pghotctl pause --for "),
     ("pghotctl heat --sv", "pghotctl heat --svg "),
     ("pghotctl --js", "pghotctl --json "),
     ("pghotctl top --by cg", "pghotctl top --by cgroup "),

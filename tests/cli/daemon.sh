@@ -119,6 +119,55 @@ stop_daemon
 expect 0 "--for" timeout 30 "$pghotd" --foreground --root "$root" --run-dir "$tmp/run" -c "$conf" --for 2
 if grep -q 'stopping: asked' "$tmp/err"; then not_ok "--for ends it in time"; else ok "--for ends it in time"; fi
 
+# Paused, it holds no event and leaves the settings as they were; it goes on by itself, or when told.
+events() {
+	find "/proc/$daemon/fd" -lname '*perf_event*' 2>/dev/null | wc -l
+}
+state_is() { # STATE: within a bounded time
+	tries=0
+	until "$pghotctl" status --json 2>/dev/null | grep -q "\"state\": \"$1\"" || [ $tries -eq 300 ]; do
+		tries=$((tries + 1))
+		sleep 0.1
+	done
+	"$pghotctl" status >"$tmp/out" 2>"$tmp/err"
+	has out ": $1[,;]" "the state becomes $1"
+}
+echo 'hint_faults = { manage_sysctls = true; };' >"$conf"
+start_daemon "$@" || exit 1
+before=$(settings)
+opened=$(events)
+if [ "$opened" -gt 0 ]; then ok "events are open"; else not_ok "events are open"; fi
+expect 0 "pause" "$pghotctl" pause
+same "paused, no event is open" "$(events)" 0
+same "and the settings are back" "$(settings)" "0 7 "
+has log "uid $(id -u) (pid .*) paused it: its events are closed" "who did it is logged"
+expect 1 "status of a pause" "$pghotctl" status
+has out "Why *paused by uid $(id -u) (.*) .* ago, until pghotctl resume" "status says who, and for how long"
+has out "^Sources *none in use" "status shows that no source is open"
+expect 0 "tune while paused" "$pghotctl" tune promote.rate_mib_per_sec=256
+expect 0 "tune of a source while paused" "$pghotctl" tune hint_faults.manage_sysctls=false
+expect 0 "reload while paused" "$pghotctl" reload
+same "neither opens an event" "$(events)" 0
+state_is paused
+expect 0 "resume" "$pghotctl" resume
+same "resumed, as many events are open as before" "$(events)" "$opened"
+same "with the settings that they need" "$(settings)" "$before"
+expect 0 "status goes on" "$pghotctl" status
+expect 0 "pause for a second" "$pghotctl" pause --for=1s
+state_is promoting
+has log "the time is over for which uid $(id -u) .* paused it" "the end is logged"
+expect 0 "pause" "$pghotctl" pause
+echo 0 >"$root/proc/sys/kernel/numa_balancing"
+: >"$conf"
+expect 0 "reload to a file without what the source needs" "$pghotctl" reload
+expect 0 "resume without a source" "$pghotctl" resume
+has out "^resumed, but no source works: hint_faults: .*trying again each minute" "says why"
+expect 2 "status is that of a failed source" "$pghotctl" status
+expect 0 "pause again" "$pghotctl" pause --for=1h
+stop_daemon
+same "stopped while paused, it ends with 0" "$stopped" 0
+echo 'hint_faults = { manage_sysctls = true; };' >"$conf"
+
 # The service manager is told when it is ready, that its threads move on, and when it stops.
 mkfifo "$tmp/listens"
 python3 "$(dirname "$0")/notify.py" "$tmp/notify" READY=1 WATCHDOG=1 WATCHDOG=1 WATCHDOG=1 RELOADING=1 READY=1 STOPPING=1 \

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 
 down() {
-	for args in "" status tune "tune mode" "tune mode=observe" "mode observe" reload; do
+	for args in "" status tune "tune mode" "tune mode=observe" "mode observe" reload pause resume; do
 		# shellcheck disable=SC2086
 		expect 3 "$1, \"$args\"" "$pghotctl" $args
 		has err "$2" "$1, \"$args\" says so"
@@ -57,7 +57,7 @@ elif ! as_nobody test -x "$pghotctl"; then
 	skip "no permission" "another user can't get to $pghotctl"
 else
 	start --state promoting
-	for args in "" status "status --json" tune "mode observe" reload; do
+	for args in "" status "status --json" tune "mode observe" reload "pause --for=1m" resume; do
 		# shellcheck disable=SC2086
 		expect 77 "nobody, \"$args\"" as_nobody "$pghotctl" $args
 		has err "no permission.*only root may" "nobody, \"$args\" is told who may"

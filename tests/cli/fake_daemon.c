@@ -26,9 +26,17 @@
 static struct {
 	const char *socket, *group, *refuse_reload, *version;
 	enum report_state state;
-	bool garbage;
+	bool garbage, no_source;
 	int hold;
 } arg = { .group = "", .state = STATE_PROMOTING };
+
+/* As the daemon: the state is another until resume(). */
+static struct {
+	bool on;
+	enum report_state before;
+	uint64_t for_ns;
+	uint32_t uid;
+} paused;
 
 static struct config file, current;
 static struct stats *stats;
@@ -78,6 +86,12 @@ static char *status_json(void *ctx)
 		.mode = current.mode == MODE_PROMOTE ? "promote" : "observe",
 		.limiting = "nothing: all that is hot is moved",
 		.reason = arg.state == STATE_DEGRADED ? "the source failed" : "",
+		.pause = { .on = paused.on,
+			   .uid = paused.uid,
+			   .comm = "pghotctl",
+			   .for_ns = 1,
+			   .left_ns = paused.for_ns,
+			   .ends = paused.for_ns > 0 },
 		.uptime_ns = 7200ULL * 1000000000,
 		.pid = (uint32_t)getpid(),
 		.sources = &source,
@@ -233,9 +247,44 @@ static int reload(void *ctx, const struct bus_peer *peer, char **ret_note, char 
 	return 0;
 }
 
+static int op_pause(void *ctx, const struct bus_peer *peer, uint64_t for_ns, char *error)
+{
+	(void)ctx;
+	if (for_ns && (for_ns < REPORT_PAUSE_MIN_NS || for_ns > REPORT_PAUSE_MAX_NS)) {
+		snprintf(error, BUS_ERROR_MAX, "that is no time for a pause");
+		return -ERANGE;
+	}
+	if (!paused.on)
+		paused.before = arg.state;
+	paused.on = true;
+	paused.for_ns = for_ns;
+	paused.uid = peer->uid;
+	arg.state = STATE_PAUSED;
+	return 0;
+}
+
+static int op_resume(void *ctx, const struct bus_peer *peer, char **ret_note, char *error)
+{
+	(void)ctx, (void)peer, (void)error;
+	*ret_note = strdup(!paused.on ? "it is not paused" : arg.no_source ? "no source works: the PMU is busy" : "");
+	if (paused.on)
+		arg.state = arg.no_source ? STATE_DEGRADED : paused.before;
+	paused.on = false;
+	return 0;
+}
+
 static int serve(void)
 {
-	struct bus_ops ops = { status_json, options_json, set_option, reload, ask, arg.version };
+	struct bus_ops ops = {
+		.status_json = status_json,
+		.options_json = options_json,
+		.set_option = set_option,
+		.reload = reload,
+		.ask = ask,
+		.pause = op_pause,
+		.resume = op_resume,
+		.version = arg.version,
+	};
 	struct bus_server *server = NULL;
 	sd_event *event = NULL;
 	sigset_t set;
@@ -297,10 +346,15 @@ static enum report_state state_by_name(const char *name)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "socket", required_argument, NULL, 's' },        { "group", required_argument, NULL, 'g' },
-		{ "state", required_argument, NULL, 't' },         { "version", required_argument, NULL, 'v' },
-		{ "refuse-reload", required_argument, NULL, 'r' }, { "garbage", no_argument, NULL, 'x' },
-		{ "hold", required_argument, NULL, 'h' },          { 0 },
+		{ "socket", required_argument, NULL, 's' },
+		{ "group", required_argument, NULL, 'g' },
+		{ "state", required_argument, NULL, 't' },
+		{ "version", required_argument, NULL, 'v' },
+		{ "refuse-reload", required_argument, NULL, 'r' },
+		{ "garbage", no_argument, NULL, 'x' },
+		{ "hold", required_argument, NULL, 'h' },
+		{ "no-source", no_argument, NULL, 'n' },
+		{ 0 },
 	};
 	int c;
 
@@ -323,6 +377,9 @@ int main(int argc, char **argv)
 			break;
 		case 'x':
 			arg.garbage = true;
+			break;
+		case 'n':
+			arg.no_source = true;
 			break;
 		case 'h':
 			arg.hold = atoi(optarg);

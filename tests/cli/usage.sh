@@ -10,14 +10,12 @@ for help in --help -h help; do
 	narrow "$help"
 	has out "^Usage: pghotctl" "$help shows the usage"
 done
-for verb in status mode tune top explain heat events doctor metrics help reload; do
+for verb in status mode tune pause resume top explain heat events doctor metrics help reload; do
 	has out "^  $verb " "the help has $verb"
 done
-for verb in pause resume save; do
-	if grep -q "^  $verb\|--$verb" "$tmp/out"; then not_ok "the help has no $verb"; else ok "the help has no $verb"; fi
-done
+if grep -q -e --save "$tmp/out"; then not_ok "the help has no --save"; else ok "the help has no --save"; fi
 expect 0 "help --json" "$pghotctl" help --json
-is_json "help --json" '[v["name"] for v in d["verbs"]] == ["status", "mode", "tune", "top", "explain", "heat", "events", "doctor", "metrics", "help", "reload"]'
+is_json "help --json" '[v["name"] for v in d["verbs"]] == ["status", "mode", "tune", "pause", "resume", "top", "explain", "heat", "events", "doctor", "metrics", "help", "reload"]'
 
 expect 0 "--version" "$pghotctl" --version
 has out "^pghotctl [0-9]" "--version names program and version"
@@ -25,7 +23,8 @@ expect 0 "-V --json" "$pghotctl" -V --json
 is_json "-V --json" 'd["version"]'
 
 for args in --foo -x nosuchverb "" "status extra" "mode fast" "mode observe promote" "tune a=1 b=2" "tune a 1" "tune a 1 2" "tune =1" \
-	--socket "help me" "events --lines 0" "events --lines x" "status -f" "top --by x" "top --count 0" "top --interval 0"; do
+	--socket "help me" "pause 10m" "pause --for" "pause --for 10" "pause --for=0s" "pause --for=31d" "pause --for=1h30m" "resume --for=1m" "resume now" \
+	"status --for 1m" "events --lines 0" "events --lines x" "status -f" "top --by x" "top --count 0" "top --interval 0"; do
 	# Word by word, but for the empty verb.
 	if [ -n "$args" ]; then
 		# shellcheck disable=SC2086
@@ -48,12 +47,12 @@ hint promote "did you mean pghotctl mode promote?"
 hint observe "did you mean pghotctl mode observe?"
 hint stauts "did you mean status?"
 hint tun "did you mean tune?"
+hint puase "did you mean pause?"
 hint modes "did you mean mode?"
 expect 64 "a word like no verb" "$pghotctl" nosuchverb
 if grep -q "did you mean" "$tmp/err"; then not_ok "a word like no verb: no guess"; else ok "a word like no verb: no guess"; fi
 
-for args in "pause --for=10m" resume "tune a=1 --save" \
-	"tune --save a=1" "--socket /x --json resume" "pause --help"; do
+for args in "tune a=1 --save" "tune --save a=1"; do
 	# shellcheck disable=SC2086
 	expect 64 "\"$args\"" "$pghotctl" $args
 	one_line "\"$args\""

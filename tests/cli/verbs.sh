@@ -95,6 +95,37 @@ is_json "reload --json" 'd["note"] == ""'
 expect 1 "--socket wins" env PGHOTCTL_SOCKET=/nonexistent/bus "$pghotctl" --socket "$socket" status
 stop
 
+start --state promoting
+expect 0 "pause --for" "$pghotctl" pause --for=10m
+has out "^paused for 10 minutes: " "pause says how long"
+has out "pghotctl resume" "and how to go on"
+expect 1 "status of a pause" "$pghotctl" status
+has out ": paused, in mode promote;" "the screen says so"
+expect 0 "metrics of a pause" "$pghotctl" metrics
+has out "^pghotd_state{state=\"paused\"} 1$" "so do metrics"
+has out "^pghotd_pause_left_seconds 600.000000000$" "with what is left"
+expect 0 "pause for ever" "$pghotctl" pause
+has out "^paused: " "which has no time"
+expect 1 "status --json of a pause" "$pghotctl" status --json
+is_json "a pause as JSON" 'd["state"] == "paused" and d["pause"]["left_ns"] is None and d["pause"]["comm"] == "pghotctl"'
+expect 0 "resume" "$pghotctl" resume
+has out "^resumed$" "resume says so"
+expect 0 "resume of what isn't paused" "$pghotctl" resume
+has out "^resumed, but it is not paused$" "which is said"
+expect 0 "status after it" "$pghotctl" status --json
+is_json "no pause is null" 'd["pause"] is None'
+expect 0 "pause --json" "$pghotctl" pause --for=2h --json
+is_json "pause --json" 'd["left_ns"] == 7200 * 10**9'
+expect 0 "resume --json" "$pghotctl" resume --json
+is_json "resume --json" 'd["note"] == ""'
+stop
+start --state promoting --no-source
+expect 0 "pause" "$pghotctl" pause
+expect 0 "resume where the source is taken" "$pghotctl" resume
+has out "^resumed, but no source works: the PMU is busy$" "says so"
+expect 2 "status after it" "$pghotctl" status
+stop
+
 start --refuse-reload "pghotd.conf:7: promote.burst_ms: 0 is outside 1 to 10000"
 expect 1 "a refused reload" "$pghotctl" reload
 has err "^pghotctl: pghotd.conf:7: promote.burst_ms: 0 is outside 1 to 10000$" "the refusal comes through"

@@ -44,6 +44,8 @@ static void most_general_comes_first(void)
 	CU_ASSERT_STRING_EQUAL(with(LIMIT_RATE, LIMIT_NONE, NULL, 0), "no source of samples works");
 	nodeset_clear(&topology.lower);
 	CU_ASSERT_STRING_EQUAL(with(LIMIT_RATE, LIMIT_NONE, NULL, 0), "there is no slow memory tier");
+	daemon_.pause.on = true;
+	CU_ASSERT_STRING_EQUAL(with(LIMIT_RATE, LIMIT_NONE, NULL, 0), "it is paused");
 }
 
 static void the_one_that_is_held_back_counts(void)

@@ -70,6 +70,12 @@ static void what_is_not_known_is_left_out(void)
 	CU_ASSERT_PTR_NULL(strstr(text, "pghotd_lost_records"));
 	CU_ASSERT_PTR_NULL(strstr(text, "\npghotd_policy_known_ratio "));
 	free(text);
+	text = print("{\"state\": \"paused\", \"pause\": {\"left_ns\": 1500000000}}", METRICS_OPENMETRICS, &r);
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "\npghotd_pause_left_seconds 1.500000000\n"));
+	free(text);
+	text = print("{\"state\": \"paused\", \"pause\": {\"left_ns\": null}}", METRICS_OPENMETRICS, &r);
+	CU_ASSERT_PTR_NULL(strstr(text, "\npghotd_pause_left_seconds "));
+	free(text);
 }
 
 static void no_document_is_no_metrics(void)
