@@ -13,6 +13,8 @@
  */
 #pragma once
 
+#include <stddef.h>
+
 #define CONFIG_SCAN_TEXT_MAX 256
 
 struct config_scan_fault {
@@ -22,3 +24,16 @@ struct config_scan_fault {
 
 /* 0, or -EINVAL with the first fault in @ret. */
 int config_scan(const char *text, struct config_scan_fault *ret);
+
+/* Where a setting stands in the text, by bytes from its start. */
+struct config_scan_setting {
+	const char *key; /* dotted, from the top; valid during the call */
+	int depth;       /* inside how many groups and lists; 0: at the top */
+	size_t name;     /* where its name begins */
+	size_t value;    /* where its value begins: behind the = or : and what follows that */
+	size_t end;      /* behind the value, before a ; or , */
+};
+
+/* The same, and @fn for each setting, those of a group before the group itself. After -EINVAL some were told. */
+int config_scan_settings(const char *text, void (*fn)(void *ctx, const struct config_scan_setting *setting), void *ctx,
+			 struct config_scan_fault *ret);

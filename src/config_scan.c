@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "config.h"
+#include "config_char.h"
 #include "config_scan.h"
 #include "config_value.h"
 
@@ -52,6 +53,9 @@ struct scan {
 	int n_settings;
 	struct setting settings[SETTINGS_MAX];
 	struct config_scan_fault *ret;
+	const char *text, *end; /* @end: of the token before the one that is looked at */
+	void (*fn)(void *ctx, const struct config_scan_setting *setting);
+	void *ctx;
 };
 
 static bool is_digit(char c)
@@ -72,38 +76,6 @@ static bool is_name_start(char c)
 static bool is_name(char c)
 {
 	return is_name_start(c) || is_digit(c) || c == '-' || c == '_';
-}
-
-/* How many bytes the character at @p has, as far as they are there. */
-static size_t character_len(const char *p)
-{
-	size_t len = 1;
-
-	while (((unsigned char)*p & 0xc0) == 0xc0 && len < 4 && ((unsigned char)p[len] & 0xc0) == 0x80)
-		len++;
-	return len;
-}
-
-/* Of a quotation mark other than ", as word processors and shells have them, its length; or 0. */
-static size_t quote_len(const char *p)
-{
-	/* U+2018 to U+201F, U+2039, U+203A. */
-	if (strncmp(p, "\xe2\x80", 2) == 0)
-		return p[2] && strchr("\x98\x99\x9a\x9b\x9c\x9d\x9e\x9f\xb9\xba", p[2]) ? 3 : 0;
-	if (strncmp(p, "\xc2\xab", 2) == 0 || strncmp(p, "\xc2\xb4", 2) == 0 || strncmp(p, "\xc2\xbb", 2) == 0)
-		return 2;
-	return *p == '\'' || *p == '`';
-}
-
-/* Length of what was meant as one word: 0-3,8 too, but no comma that ends a setting or an item. */
-static size_t word_len(const char *p, bool in_list)
-{
-	size_t len = 0;
-
-	for (; p[len] && !strchr(" \t\r\n\f;(){}[]\"=#/", p[len]) && !quote_len(p + len); len++)
-		if (p[len] == ',' && (in_list || !is_digit(p[len + 1])))
-			break;
-	return len;
 }
 
 static void skip_line(struct scan *s)
@@ -230,7 +202,7 @@ static struct token next_token(struct scan *s)
 		token.kind = take_number(s);
 	} else {
 		token.kind = MARK;
-		s->p += character_len(s->p);
+		s->p += config_char_len(s->p);
 	}
 	token.len = (size_t)(s->p - token.start);
 	return token;
@@ -300,6 +272,7 @@ static int advance(struct scan *s)
 {
 	const struct token *t = &s->token;
 
+	s->end = t->start + t->len;
 	s->token = next_token(s);
 	if (t->kind == FAULT)
 		return refuse(s, t->line, "%s", s->fault);
@@ -374,13 +347,13 @@ static int refuse_as(struct scan *s, int line, const struct setting *owner, enum
 static int refuse_word(struct scan *s, const struct setting *owner, bool in_list)
 {
 	const char *word = s->token.start;
-	size_t quote = quote_len(word), len = 0;
+	size_t quote = config_char_quote(word), len = 0;
 
 	word += quote;
 	if (quote == 0)
-		len = word_len(word, in_list);
+		len = config_char_word(word, in_list);
 	else
-		while (word[len] && word[len] != '\n' && word[len] != '"' && quote_len(word + len) == 0)
+		while (word[len] && word[len] != '\n' && word[len] != '"' && config_char_quote(word + len) == 0)
 			len++;
 	return refuse_as(s, s->token.line, owner, quote > 0 ? CONFIG_ODD_QUOTES : CONFIG_ODD_WORD, word, len, "", 0);
 }
@@ -391,7 +364,7 @@ static int check_number(struct scan *s, const struct setting *owner, bool in_lis
 	const struct token *t = &s->token;
 	const char *rest = s->p + strspn(s->p, " \t");
 	bool apart = rest != s->p;
-	size_t len = word_len(rest, in_list);
+	size_t len = config_char_word(rest, in_list);
 
 	if (len == 0 || *rest == '@' || begins_setting(s, rest))
 		return 0;
@@ -408,7 +381,8 @@ static int take_simple(struct scan *s, const struct setting *owner, bool in_list
 	const struct token first = *t;
 	int r = 0;
 
-	if (t->kind == END || (t->kind == MARK && quote_len(t->start) == 0 && (unsigned char)*t->start < 0x80) ||
+	if (t->kind == END ||
+	    (t->kind == MARK && config_char_quote(t->start) == 0 && (unsigned char)*t->start < 0x80) ||
 	    (t->kind == NAME && !is_truth(t) && begins_setting(s, t->start) && !in_list))
 		return refuse(s, t->line, "a value is missing before %s%.*s%s", t->kind == END ? "the end" : "\"",
 			      shown(t), t->start, t->kind == END ? "" : "\"");
@@ -531,6 +505,22 @@ static int note_setting(struct scan *s, const struct setting *owner, int group, 
 	return 0;
 }
 
+static void tell(struct scan *s, const struct setting *setting, const char *value)
+{
+	char key[SHOWN_MAX * 3];
+
+	if (!s->fn)
+		return;
+	format_key(setting, key, sizeof(key));
+	s->fn(s->ctx, &(struct config_scan_setting){
+			      .key = key,
+			      .depth = s->depth,
+			      .name = (size_t)(setting->name.start - s->text),
+			      .value = (size_t)(value - s->text),
+			      .end = (size_t)(s->end - s->text),
+		      });
+}
+
 /* The settings of a group, up to what can't be one. */
 static int take_settings(struct scan *s, const struct setting *owner)
 {
@@ -539,6 +529,7 @@ static int take_settings(struct scan *s, const struct setting *owner)
 
 	while (t->kind == NAME && !is_truth(t)) {
 		const struct setting *setting = NULL;
+		const char *value;
 		int r = note_setting(s, owner, group, &setting);
 
 		if (r == 0)
@@ -555,8 +546,11 @@ static int take_settings(struct scan *s, const struct setting *owner)
 				      "key = { ... };",
 				      shown(&setting->name), setting->name.start);
 		r = advance(s);
+		value = t->start;
 		if (r == 0)
 			r = take_value(s, setting);
+		if (r == 0)
+			tell(s, setting, value);
 		if (r == 0 && (is_mark(t, ';') || is_mark(t, ',')))
 			r = advance(s);
 		if (r < 0)
@@ -565,9 +559,10 @@ static int take_settings(struct scan *s, const struct setting *owner)
 	return 0;
 }
 
-int config_scan(const char *text, struct config_scan_fault *ret)
+int config_scan_settings(const char *text, void (*fn)(void *ctx, const struct config_scan_setting *setting), void *ctx,
+			 struct config_scan_fault *ret)
 {
-	struct scan s = { .p = text, .line = 1, .ret = ret };
+	struct scan s = { .p = text, .line = 1, .ret = ret, .text = text, .fn = fn, .ctx = ctx };
 	int r;
 
 	if (strncmp(text, "\xef\xbb\xbf", 3) == 0)
@@ -581,4 +576,9 @@ int config_scan(const char *text, struct config_scan_fault *ret)
 			   "key = { ... };",
 			   shown(&s.token), s.token.start);
 	return r;
+}
+
+int config_scan(const char *text, struct config_scan_fault *ret)
+{
+	return config_scan_settings(text, NULL, NULL, ret);
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "config.h"
+#include "config_edit.h"
 #include "fuzz_main.h"
 
 #define MUST(condition)                                                                 \
@@ -51,6 +52,25 @@ static void check_config(const struct config *config)
 	}
 }
 
+/* What is a configuration can be edited: any option, back to its default. */
+static void check_edit(const char *text)
+{
+	char error[CONFIG_ERROR_MAX] = "", *edited = NULL;
+	struct config defaults;
+
+	config_defaults(&defaults);
+	for (size_t i = 0; i < n_options; i++) {
+		const struct option_info *option = &option_info[i];
+
+		/* With the others as they are it may be refused, but never for how the text looks. */
+		if (config_edit(text, "FILE", &option, 1, &defaults, &edited, error) < 0) {
+			MUST(!strstr(error, "it can't be edited") && !strstr(error, "by hand"));
+			continue;
+		}
+		free(edited);
+	}
+}
+
 static void fuzz_file(const char *text)
 {
 	char error[CONFIG_ERROR_MAX];
@@ -61,6 +81,7 @@ static void fuzz_file(const char *text)
 	memset(error, 0, sizeof(error));
 	if (config_parse(text, "FILE", &config, error) == 0) {
 		check_config(&config);
+		check_edit(text);
 		return;
 	}
 	check_error(error);
