@@ -60,6 +60,8 @@ struct bus_ops {
 	int (*pause)(void *ctx, const struct bus_peer *peer, uint64_t for_ns, char *error);
 	/* @ret_note: malloc'ed, what there is to say beside "done"; may be NULL. */
 	int (*resume)(void *ctx, const struct bus_peer *peer, char **ret_note, char *error);
+	/* What the configuration file says has become what somebody tuned. */
+	int (*note_file)(void *ctx, const struct bus_peer *peer, char *error);
 	const char *version; /* what property Version says; NULL: the version of this build */
 };
 

@@ -91,6 +91,15 @@ void config_defaults(struct config *ret);
  */
 int config_load(const char *path, struct config *ret, char *error);
 
+/*
+ * The same, and in *@ret_mark (unless NULL) what the file's bytes are known by: of two files with one mark it can be
+ * said that they are the same, as far as nobody has made them so on purpose. 0 is no file's.
+ */
+int config_load_marked(const char *path, struct config *ret, uint64_t *ret_mark, char *error);
+
+/* The mark of @len bytes. Pure. */
+uint64_t config_mark(const char *text, size_t len);
+
 /* The same from memory; @name stands for the file in messages. 0, -EINVAL or -ENOMEM. */
 int config_parse(const char *text, const char *name, struct config *ret, char *error);
 

@@ -19,14 +19,10 @@ enum ctl_exit {
 
 enum ctl_flag {
 #define VERB(...)
-#define VERB_UNBUILT(...)
 #define FLAG(id, ...) FLAG_##id,
-#define FLAG_UNBUILT(...)
 #include "verbs.def"
 #undef VERB
-#undef VERB_UNBUILT
 #undef FLAG
-#undef FLAG_UNBUILT
 	FLAG_MAX
 };
 
@@ -35,14 +31,10 @@ extern const char *ctl_flag[FLAG_MAX];
 
 /* Each takes its words and returns the exit status, having said why it isn't EXIT_DONE. */
 #define VERB(id, ...) int ctl_verb_##id(char **args, int n_args);
-#define VERB_UNBUILT(...)
 #define FLAG(...)
-#define FLAG_UNBUILT(...)
 #include "verbs.def"
 #undef VERB
-#undef VERB_UNBUILT
 #undef FLAG
-#undef FLAG_UNBUILT
 
 /* Set by who has taken the terminal's screen: called before a line on stderr, which would go away with that screen. */
 extern void (*ctl_leave_screen)(void);

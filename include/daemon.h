@@ -94,6 +94,7 @@ struct daemon {
 	struct privops privops;
 
 	struct config file;    /* as last read, overrides applied: what tuned values are compared with */
+	uint64_t file_mark;    /* of the file then; 0: there was none */
 	struct config current; /* what is published */
 	struct config_store *config;
 	struct topology *topology; /* what is published */
@@ -151,9 +152,10 @@ int daemon_run_and_report(const struct daemon_options *options, daemon_report_fn
 
 /*
  * Read the file and lay the overrides over it. 0, or -errno with the line in @error: -EDOM when it is an override that
- * is refused. A missing file that wasn't named is the defaults.
+ * is refused. A missing file that wasn't named is the defaults, and its mark (config_load_marked(); NULL: not wanted)
+ * 0.
  */
-int daemon_load_config(const struct daemon_options *options, struct config *ret, char *error);
+int daemon_load_config(const struct daemon_options *options, struct config *ret, uint64_t *ret_mark, char *error);
 
 /*
  * Topology of the machine under the configuration's tiers and target. As topology_read(). @allow_missing: a node that
@@ -223,6 +225,11 @@ extern const struct bus_ops daemon_bus_ops;
 /* Read the file again and publish it, whole, or keep everything. @peer asked, and @who names it in the log. 0 or -errno
  * with @error. */
 int daemon_reload(struct daemon *daemon, const struct bus_peer *peer, const char *who, char **ret_note, char *error);
+/*
+ * The file was written by who changed what runs, for @peer: take what it says for what holds at the next start, and
+ * leave what runs. 0 or -errno with @error: then what it said before is what status compares with.
+ */
+int daemon_note_file(struct daemon *daemon, const struct bus_peer *peer, char *error);
 /* Fill a report and hand it to @fn; it is valid during the call only. */
 void daemon_with_report(struct daemon *daemon, void (*fn)(void *ctx, const struct report *report), void *ctx);
 
@@ -230,7 +237,10 @@ void daemon_with_report(struct daemon *daemon, void (*fn)(void *ctx, const struc
 
 /* A record of each option that @next has changed, asked for by @peer: who, what, from, to. */
 void daemon_log_changes(const struct config *before, const struct config *next, const struct bus_peer *peer);
-/* The same of one that was refused, with why. */
+/* A record of each option that @next, the file, has another value of than @before it had, written there for @peer. */
+void daemon_log_saved(const struct config *before, const struct config *next, const char *path,
+		      const struct bus_peer *peer);
+/* The same as of changes of one that was refused, with why. */
 void daemon_log_refusal(const struct bus_peer *peer, const char *key, const char *value, const char *why);
 /* Each second: one line every log.summary_minutes, if anything happened. */
 void daemon_summarize(struct daemon *daemon, uint64_t now_ns);

@@ -165,6 +165,8 @@ struct report {
 	bool kernel_promotes;
 	uint64_t kernel_promoted_pages;
 	const struct config *config, *file; /* what runs, and what the file says; NULL: nothing is said of it */
+	const char *file_path;              /* NULL: there is none */
+	uint64_t file_mark;                 /* config_mark() of it when it was read; 0: it wasn't there */
 };
 
 /*

@@ -124,6 +124,18 @@ static int on_resume(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)
 	return sd_bus_reply_method_return(m, "s", note ? note : "");
 }
 
+static int on_note_file(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)
+{
+	const struct bus_manager *manager = userdata;
+	char error[BUS_ERROR_MAX] = "";
+	int r;
+
+	if (!manager->ops->note_file)
+		return reply_error(ret_error, -ENOTSUP, error);
+	r = manager->ops->note_file(manager->ctx, &manager->peer, error);
+	return r < 0 ? reply_error(ret_error, r, error) : sd_bus_reply_method_return(m, "");
+}
+
 static int answer(sd_bus_message *m, const struct bus_manager *manager, enum bus_question question,
 		  sd_bus_error *ret_error)
 {
@@ -173,6 +185,7 @@ const sd_bus_vtable bus_manager_vtable[] = {
 	SD_BUS_METHOD_WITH_ARGS("ListOptions", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json), on_list_options, 0),
 	SD_BUS_METHOD_WITH_ARGS("SetOption", SD_BUS_ARGS("s", key, "s", value), SD_BUS_NO_RESULT, on_set_option, 0),
 	SD_BUS_METHOD_WITH_ARGS("Reload", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", note), on_reload, 0),
+	SD_BUS_METHOD_WITH_ARGS("NoteFile", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, on_note_file, 0),
 	SD_BUS_METHOD_WITH_ARGS("Pause", SD_BUS_ARGS("t", for_ns), SD_BUS_NO_RESULT, on_pause, 0),
 	SD_BUS_METHOD_WITH_ARGS("Resume", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", note), on_resume, 0),
 	SD_BUS_METHOD_WITH_ARGS("Explain", SD_BUS_ARGS("s", pid, "s", address), SD_BUS_RESULT("s", json), on_explain,

@@ -343,13 +343,29 @@ static int check_writers(const struct config_where *where, const struct stat *st
 	return -EPERM;
 }
 
+/* FNV-1a of 64 bits. */
+uint64_t config_mark(const char *text, size_t len)
+{
+	uint64_t mark = 0xcbf29ce484222325;
+
+	for (size_t i = 0; i < len; i++)
+		mark = (mark ^ (unsigned char)text[i]) * 0x100000001b3;
+	return mark ? mark : 1;
+}
+
 int config_load(const char *path, struct config *ret, char *error)
+{
+	return config_load_marked(path, ret, NULL, error);
+}
+
+int config_load_marked(const char *path, struct config *ret, uint64_t *ret_mark, char *error)
 {
 	struct config_where where = { path, 0, "", error };
 	_cleanup_free_ char *text = NULL;
 	_cleanup_close_ int fd = -1;
 	size_t len = 0;
 	struct stat st;
+	uint64_t mark;
 	int r;
 
 	/* Not blocking: a FIFO under this name must not hold up the daemon. */
@@ -385,5 +401,9 @@ int config_load(const char *path, struct config *ret, char *error)
 	}
 	if (len > FILE_MAX_BYTES)
 		return config_fail(&where, "it is larger than %u bytes: this is no configuration", FILE_MAX_BYTES);
-	return parse_bytes(text, len, path, ret, error);
+	mark = config_mark(text, len); /* before it is written on */
+	r = parse_bytes(text, len, path, ret, error);
+	if (r == 0 && ret_mark)
+		*ret_mark = mark;
+	return r;
 }

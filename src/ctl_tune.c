@@ -6,6 +6,7 @@
 #include "cleanup.h"
 #include "ctl.h"
 #include "ctl_client.h"
+#include "ctl_tune.h"
 #include "print_options.h"
 #include "report.h"
 
@@ -54,8 +55,7 @@ static int list_options(const char *key)
 	return ctl_fail(EXIT_REFUSED, "there is no option like \"%s\" (pghotctl tune lists all)", key);
 }
 
-/* The value of @key as text in @ret; false: it can't be had, an alias for example. */
-static bool value_of(const char *options, const char *key, char *ret, size_t size)
+bool ctl_tune_value(const char *options, const char *key, char *ret, size_t size)
 {
 	json_t *all = json_loads(options, 0, NULL), *some = select_options(all, key);
 	const json_t *option = json_array_get(some, 0), *value = json_object_get(option, "value");
@@ -95,7 +95,8 @@ static int set_option(const char *key, const char *value)
 	ctl_client_close(client);
 	if (r < 0)
 		return ctl_fail_client(r, error);
-	known = before && after && value_of(before, key, was, sizeof(was)) && value_of(after, key, now, sizeof(now));
+	known = before && after && ctl_tune_value(before, key, was, sizeof(was)) &&
+		ctl_tune_value(after, key, now, sizeof(now));
 	if (ctl_flag[FLAG_json])
 		return ctl_put_json(
 			known ? json_pack("{s:i, s:s, s:s, s:s}", "schema", REPORT_SCHEMA, "key", key, "from", was,
@@ -104,7 +105,7 @@ static int set_option(const char *key, const char *value)
 	if (known && strcmp(was, now) == 0)
 		printf("%s: %s already\n", key, now);
 	else
-		printf("%s: %s%s%s\nuntil the next reload or restart; for good: in the configuration file\n", key, was,
+		printf("%s: %s%s%s\nuntil the next reload or restart; for good: the same with --save\n", key, was,
 		       known ? " -> " : "", known ? now : value);
 	return EXIT_DONE;
 }
@@ -116,12 +117,13 @@ int ctl_verb_tune(char **args, int n_args)
 	if (n_args == 2)
 		return ctl_fail(EXIT_BAD_USAGE, "tune: write key and value as one word: pghotctl tune '%s=%s'", args[0],
 				equals ? "..." : args[1]);
-	if (!equals)
-		return list_options(n_args ? args[0] : NULL);
-	if (equals == args[0])
+	if (equals == args[0] && equals)
 		return ctl_fail(EXIT_BAD_USAGE, "tune: there is no key before the \"=\"");
-	*equals = '\0';
-	return set_option(args[0], equals + 1);
+	if (equals)
+		*equals++ = '\0';
+	if (ctl_flag[FLAG_save])
+		return ctl_save(n_args ? args[0] : NULL, equals);
+	return equals ? set_option(args[0], equals) : list_options(n_args ? args[0] : NULL);
 }
 
 static int show_mode(void)

@@ -16,13 +16,14 @@
 
 #define STOP_TIMEOUT_NS (1700 * NSEC_PER_MSEC)
 
-int daemon_load_config(const struct daemon_options *options, struct config *ret, char *error)
+int daemon_load_config(const struct daemon_options *options, struct config *ret, uint64_t *ret_mark, char *error)
 {
 	struct config config;
+	uint64_t mark = 0;
 	int r;
 
 	config_defaults(&config);
-	r = config_load(options->config_path, &config, error);
+	r = config_load_marked(options->config_path, &config, &mark, error);
 	if (r == -ENOENT && !options->config_named) {
 		error[0] = '\0';
 		r = 0;
@@ -37,6 +38,8 @@ int daemon_load_config(const struct daemon_options *options, struct config *ret,
 		config.hint_faults_manage_sysctls = false;
 	}
 	*ret = config;
+	if (ret_mark)
+		*ret_mark = mark;
 	return 0;
 }
 
@@ -340,7 +343,7 @@ static int set_up_facts(struct daemon *daemon)
 		.root = daemon->root,
 		.saved_path = daemon->options.saved_path,
 	};
-	r = daemon_load_config(&daemon->options, &daemon->file, error);
+	r = daemon_load_config(&daemon->options, &daemon->file, &daemon->file_mark, error);
 	if (r < 0) {
 		log_error("%s", error);
 		return daemon_config_exit(r);

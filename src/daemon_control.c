@@ -245,6 +245,8 @@ void daemon_with_report(struct daemon *daemon, void (*fn)(void *ctx, const struc
 		.kernel_promoted_pages = daemon->promoter.promoted_pages,
 		.config = &daemon->current,
 		.file = &daemon->file,
+		.file_path = daemon->options.config_path,
+		.file_mark = daemon->file_mark,
 	};
 	size_t n_migrators = 0;
 	char limit[DAEMON_LIMIT_MAX];
@@ -365,6 +367,11 @@ static int op_resume(void *ctx, const struct bus_peer *peer, char **ret_note, ch
 	return daemon_resume(ctx, peer, clock_now_ns(&clock_boottime), ret_note);
 }
 
+static int op_note_file(void *ctx, const struct bus_peer *peer, char *error)
+{
+	return daemon_note_file(ctx, peer, error);
+}
+
 const struct bus_ops daemon_bus_ops = {
 	.status_json = op_status_json,
 	.options_json = op_options_json,
@@ -373,6 +380,7 @@ const struct bus_ops daemon_bus_ops = {
 	.ask = daemon_ask,
 	.pause = op_pause,
 	.resume = op_resume,
+	.note_file = op_note_file,
 };
 
 /*
@@ -453,10 +461,11 @@ int daemon_reload(struct daemon *daemon, const struct bus_peer *peer, const char
 {
 	struct config before = daemon->current, file, next;
 	char *note = NULL;
+	uint64_t mark = 0;
 	int r;
 
 	sd_notify(0, "RELOADING=1");
-	r = daemon_load_config(&daemon->options, &file, error);
+	r = daemon_load_config(&daemon->options, &file, &mark, error);
 	if (r == 0) {
 		next = file;
 		note = compare_options(daemon, &next);
@@ -472,11 +481,26 @@ int daemon_reload(struct daemon *daemon, const struct bus_peer *peer, const char
 		return r;
 	}
 	daemon->file = file;
+	daemon->file_mark = mark;
 	log_reload(who, note);
 	daemon_log_changes(&before, &next, peer);
 	if (ret_note)
 		*ret_note = note;
 	else
 		free(note);
+	return 0;
+}
+
+int daemon_note_file(struct daemon *daemon, const struct bus_peer *peer, char *error)
+{
+	struct config before = daemon->file, file;
+	uint64_t mark = 0;
+	int r = daemon_load_config(&daemon->options, &file, &mark, error);
+
+	if (r < 0)
+		return r;
+	daemon->file = file;
+	daemon->file_mark = mark;
+	daemon_log_saved(&before, &file, daemon->options.config_path, peer);
 	return 0;
 }

@@ -46,6 +46,32 @@ void daemon_log_changes(const struct config *before, const struct config *next, 
 	}
 }
 
+void daemon_log_saved(const struct config *before, const struct config *next, const char *path,
+		      const struct bus_peer *peer)
+{
+	struct peer_text who;
+
+	format_peer(peer, &who);
+	for (size_t i = 0; i < n_options; i++) {
+		const struct option_info *option = &option_info[i];
+		char from[VALUE_MAX_BYTES] = "", to[VALUE_MAX_BYTES] = "";
+
+		if (config_same(before, next, option))
+			continue;
+		(void)config_get_text(before, option, from, sizeof(from));
+		(void)config_get_text(next, option, to, sizeof(to));
+		message(MESSAGE_OPTION_SAVED,
+			(const struct log_field[]){ { "PGHOT_PEER_UID", who.uid },
+						    { "PGHOT_PEER_PID", who.pid },
+						    { "PGHOT_PEER_COMM", peer->comm },
+						    { "PGHOT_OPTION", option->key },
+						    { "PGHOT_FROM", from },
+						    { "PGHOT_TO", to } },
+			6, "uid %s (pid %s, %s) saved %s in %s: it was %s, and is %s from now on", who.uid, who.pid,
+			peer->comm, option->key, path, from, to);
+	}
+}
+
 void daemon_log_refusal(const struct bus_peer *peer, const char *key, const char *value, const char *why)
 {
 	struct peer_text who;

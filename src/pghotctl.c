@@ -23,21 +23,17 @@ struct verb {
 	const char *name;
 	const char *args;
 	int min_args, max_args;
-	int (*run)(char **args, int n_args); /* NULL: part of the contract, but not built yet */
+	int (*run)(char **args, int n_args);
 	const char *line;
 };
 
 static const struct verb verbs[] = {
 #define VERB(id, name_, args_, min, max, line_) \
 	{ .name = name_, .args = args_, .min_args = min, .max_args = max, .run = ctl_verb_##id, .line = line_ },
-#define VERB_UNBUILT(name_) { .name = name_ },
 #define FLAG(...)
-#define FLAG_UNBUILT(...)
 #include "verbs.def"
 #undef VERB
-#undef VERB_UNBUILT
 #undef FLAG
-#undef FLAG_UNBUILT
 };
 
 #define N_VERBS (sizeof(verbs) / sizeof(verbs[0]))
@@ -47,28 +43,10 @@ static const struct flag {
 	const char *name, *arg, *verbs, *line;
 } flags[FLAG_MAX] = {
 #define VERB(...)
-#define VERB_UNBUILT(...)
 #define FLAG(id, letter_, name_, arg_, verbs_, line_) [FLAG_##id] = { letter_, name_, arg_, verbs_, line_ },
-#define FLAG_UNBUILT(...)
 #include "verbs.def"
 #undef VERB
-#undef VERB_UNBUILT
 #undef FLAG
-#undef FLAG_UNBUILT
-};
-
-/* Flags of the contract that are not built yet: name, what. */
-static const char *const unbuilt[][2] = {
-#define VERB(...)
-#define VERB_UNBUILT(...)
-#define FLAG(...)
-#define FLAG_UNBUILT(name, what) { name, what },
-#include "verbs.def"
-#undef VERB
-#undef VERB_UNBUILT
-#undef FLAG
-#undef FLAG_UNBUILT
-	{ NULL, NULL },
 };
 
 int ctl_verb_status(char **args, int n_args)
@@ -161,9 +139,8 @@ static int help_json(void)
 	json_t *list = json_array(), *options = json_array();
 
 	for (size_t i = 0; i < N_VERBS; i++)
-		if (verbs[i].run)
-			json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "name", verbs[i].name, "args",
-							      verbs[i].args, "help", verbs[i].line));
+		json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "name", verbs[i].name, "args", verbs[i].args,
+						      "help", verbs[i].line));
 	for (size_t i = 0; i < FLAG_MAX; i++)
 		json_array_append_new(options, json_pack("{s:s, s:s, s:s, s:s}", "name", flags[i].name, "arg",
 							 flags[i].arg ? flags[i].arg : "", "verbs", flags[i].verbs,
@@ -180,19 +157,19 @@ int ctl_verb_help(char **args, int n_args)
 	     "\n"
 	     "Shows and tunes pghotd, which promotes hot memory pages to the fast tier.\n");
 	for (size_t i = 0; i < N_VERBS; i++)
-		if (verbs[i].run)
-			put_verb(&verbs[i]);
+		put_verb(&verbs[i]);
 	putchar('\n');
 	for (size_t i = 0; i < FLAG_MAX; i++)
 		put_flag(&flags[i]);
 	puts("\n"
 	     "What tune and mode set lasts until pghotd is reloaded or restarted; then\n" PGHOTD_CONF
-	     " wins. A pause lasts over a reload.\n"
+	     " wins, into which tune --save writes. A pause lasts over a\nreload.\n"
 	     "\n"
 	     "Exit status of status: 0 promoting, 1 observing, paused, waiting for a slow\n"
 	     "tier, starting or stopping, 2 degraded, 3 down: not running or not answering.\n"
 	     "Of the other verbs: 0 done, 1 refused, 3 down.\n"
-	     "Of all: 64 wrong usage, 77 no permission for the socket or the journal.");
+	     "Of all: 64 wrong usage, 77 no permission for the socket, the journal or the\n"
+	     "configuration file.");
 	return EXIT_DONE;
 }
 
@@ -202,11 +179,6 @@ static int put_version(void)
 		return ctl_put_json(json_pack("{s:i, s:s}", "schema", REPORT_SCHEMA, "version", PGHOTD_VERSION));
 	puts("pghotctl " PGHOTD_VERSION);
 	return EXIT_DONE;
-}
-
-static int not_built(const char *what)
-{
-	return ctl_fail(EXIT_BAD_USAGE, "%s is not in this version", what);
 }
 
 static const struct verb *find_verb(const char *name)
@@ -228,7 +200,7 @@ static int no_such_verb(const char *word)
 	for (size_t i = 0; i < N_VERBS; i++) {
 		unsigned int d = parse_distance(word, verbs[i].name);
 
-		if (verbs[i].run && d < best) {
+		if (d < best) {
 			best = d;
 			nearest = verbs[i].name;
 		}
@@ -237,40 +209,6 @@ static int no_such_verb(const char *word)
 	if (best > 1 + strlen(word) * 2 / 5)
 		return ctl_fail(EXIT_BAD_USAGE, "no such verb: %.100s", word);
 	return ctl_fail(EXIT_BAD_USAGE, "no such verb: %s; did you mean %s?", word, nearest);
-}
-
-static const struct flag *find_flag(const char *word)
-{
-	for (size_t i = 0; i < FLAG_MAX; i++)
-		if (strncmp(word, "--", 2) == 0 ? strcmp(word + 2, flags[i].name) == 0
-						: word[1] == flags[i].letter && word[1])
-			return &flags[i];
-	return NULL;
-}
-
-/* What a verb that isn't built takes is nobody's business: it is named first, before its options are found wrong. */
-static const struct verb *first_verb(int argc, char **argv)
-{
-	for (int i = 1; i < argc; i++) {
-		const struct flag *flag = argv[i][0] == '-' ? find_flag(argv[i]) : NULL;
-
-		if (flag && flag->arg)
-			i++;
-		else if (argv[i][0] != '-')
-			return find_verb(argv[i]);
-	}
-	return NULL;
-}
-
-static int no_such_option(const char *word)
-{
-	size_t n = strcspn(word, "=");
-
-	for (size_t i = 0; unbuilt[i][0]; i++)
-		if (strncmp(word, "--", 2) == 0 && strlen(unbuilt[i][0]) + 2 == n &&
-		    strncmp(word + 2, unbuilt[i][0], n - 2) == 0)
-			return not_built(unbuilt[i][1]);
-	return ctl_fail(EXIT_BAD_USAGE, "no such option: %s", word);
 }
 
 /* Into ctl_flag. 0, or the exit status. */
@@ -293,7 +231,7 @@ static int parse_flags(int argc, char **argv)
 		if (c == ':')
 			return ctl_fail(EXIT_BAD_USAGE, "%s wants a value", argv[optind - 1]);
 		if (c == '?')
-			return no_such_option(argv[optind - 1]);
+			return ctl_fail(EXIT_BAD_USAGE, "no such option: %s", argv[optind - 1]);
 		at = c - 256;
 		for (size_t i = 0; c < 256 && i < FLAG_MAX; i++)
 			if (flags[i].letter == c)
@@ -329,12 +267,9 @@ static int check_flags(const char *verb)
 
 static int run(int argc, char **argv)
 {
-	const struct verb *verb = first_verb(argc, argv);
-	int status, n;
+	int status = parse_flags(argc, argv), n;
+	const struct verb *verb;
 
-	if (verb && !verb->run)
-		return not_built(verb->name);
-	status = parse_flags(argc, argv);
 	if (status != 0)
 		return status;
 	if (ctl_flag[FLAG_help])
@@ -344,8 +279,6 @@ static int run(int argc, char **argv)
 	verb = find_verb(optind < argc ? argv[optind++] : "status");
 	if (!verb)
 		return no_such_verb(argv[optind - 1]);
-	if (!verb->run)
-		return not_built(verb->name);
 	status = check_flags(verb->name);
 	if (status != 0)
 		return status;

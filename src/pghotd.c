@@ -290,7 +290,7 @@ static int check_config(const struct daemon_options *options)
 	struct config config;
 	struct topology *topology = NULL;
 	struct fsroot root;
-	int r = daemon_load_config(options, &config, error);
+	int r = daemon_load_config(options, &config, NULL, error);
 
 	if (r < 0) {
 		fprintf(stderr, "pghotd: %s\n", error);
@@ -328,7 +328,7 @@ static int has_tiers(const struct daemon_options *options)
 	bool tiered;
 	int r;
 
-	r = daemon_load_config(options, &config, error);
+	r = daemon_load_config(options, &config, NULL, error);
 	if (r < 0) {
 		fprintf(stderr, "pghotd: %s\n", error);
 		return daemon_config_exit(r);
@@ -400,7 +400,7 @@ static int list_sources(const struct daemon_options *options)
 	struct topology *topology = NULL;
 	int works = 0, r;
 
-	r = daemon_load_config(options, &config, error);
+	r = daemon_load_config(options, &config, NULL, error);
 	if (r < 0) {
 		fprintf(stderr, "pghotd: %s\n", error);
 		return daemon_config_exit(r);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <jansson.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "build_config.h"
 #include "config.h"
@@ -398,6 +401,25 @@ static json_t *make_pause(const struct report_pause *pause, bool *ok)
 	return object;
 }
 
+/* A relative path is the daemon's: it is told from where. */
+static json_t *make_file(const struct report *report, bool *ok)
+{
+	char mark[24], path[PATH_MAX], *from = NULL;
+	json_t *object;
+
+	if (!report->file_path)
+		return json_null();
+	if (report->file_path[0] != '/')
+		from = getcwd(NULL, 0);
+	snprintf(path, sizeof(path), "%s%s%s", from ? from : "", from ? "/" : "", report->file_path);
+	free(from);
+	snprintf(mark, sizeof(mark), "%016llx", (unsigned long long)report->file_mark);
+	object = json_object();
+	put(object, "path", text(path), ok);
+	put(object, "mark", report->file_mark ? text(mark) : json_null(), ok);
+	return object;
+}
+
 static char *dump(json_t *doc, bool ok)
 {
 	char *json = ok ? json_dumps(doc, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
@@ -433,6 +455,7 @@ char *report_json(const struct report *report)
 	put(doc, "guard", make_guard(&report->guard, &ok), &ok);
 	put(doc, "helps", make_helps(&report->helps, &ok), &ok);
 	put(doc, "kernel", make_kernel(report, &ok), &ok);
+	put(doc, "file", make_file(report, &ok), &ok);
 	put(doc, "pause", make_pause(&report->pause, &ok), &ok);
 	put(doc, "tuned", make_tuned(report, &ok), &ok);
 	return dump(doc, ok);

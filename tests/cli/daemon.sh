@@ -89,6 +89,12 @@ printf 'hint_faults = { manage_sysctls = true; };\npromote = { rate_mib_per_sec 
 expect 0 "reload" "$pghotctl" reload
 has out "tuned value 256 reverted to 512" "it tells what is reverted"
 has out "threads.ring_kib stays 512 until a restart" "and what waits for a restart"
+expect 0 "tune --save" "$pghotctl" tune promote.rate_mib_per_sec=128 --save
+has out "^saved in $conf$" "it says where"
+has log "uid $(id -u) (pid .*) saved promote.rate_mib_per_sec in $conf: it was 512, and is 128 from now on" "and so does the log"
+expect 0 "reload of it" "$pghotctl" reload
+expect 0 "it stays" "$pghotctl" tune promote.rate_mib_per_sec
+has out "= 128" "saved"
 echo 'mode = "maybe";' >"$conf"
 kill -HUP "$daemon"
 tries=0
@@ -166,6 +172,16 @@ expect 2 "status is that of a failed source" "$pghotctl" status
 expect 0 "pause again" "$pghotctl" pause --for=1h
 stop_daemon
 same "stopped while paused, it ends with 0" "$stopped" 0
+echo 'hint_faults = { manage_sysctls = true; };' >"$conf"
+
+# What stands on the command line wins over the file, and a relative name is the daemon's.
+env -C "$tmp" "$(realpath "$pghotd")" --foreground --root "$root" --run-dir "$tmp/run" -c pghotd.conf --set promote.burst_ms=60 >"$tmp/log" 2>&1 &
+daemon=$!
+state_is promoting
+expect 0 "tune --save of what the command line sets" "$pghotctl" tune promote.burst_ms=61 --save
+has out "^saved in $conf$" "saves it where the daemon reads"
+has err "started with another value on its command line, which wins" "and says that it doesn't hold"
+stop_daemon
 echo 'hint_faults = { manage_sysctls = true; };' >"$conf"
 
 # The service manager is told when it is ready, that its threads move on, and when it stops.

@@ -24,7 +24,7 @@
 #include "stats.h"
 
 static struct {
-	const char *socket, *group, *refuse_reload, *version;
+	const char *socket, *group, *refuse_reload, *version, *config;
 	enum report_state state;
 	bool garbage, no_source;
 	int hold;
@@ -39,6 +39,7 @@ static struct {
 } paused;
 
 static struct config file, current;
+static uint64_t file_mark;
 static struct stats *stats;
 static struct topology_room rooms[NODE_MAX];
 
@@ -102,6 +103,8 @@ static char *status_json(void *ctx)
 		.stats = stats,
 		.config = &current,
 		.file = &file,
+		.file_path = arg.config,
+		.file_mark = file_mark,
 		.moves = moves,
 		.n_moves = 2,
 		.left = left,
@@ -218,6 +221,27 @@ static int ask(void *ctx, const struct bus_peer *peer, enum bus_question questio
 	return 0;
 }
 
+/* 0, also without a file, or -errno. */
+static int read_file(char *error)
+{
+	int r;
+
+	if (!arg.config)
+		return 0;
+	r = config_load_marked(arg.config, &file, &file_mark, error);
+	if (r != -ENOENT)
+		return r;
+	file_mark = 0;
+	return 0;
+}
+
+static int note_file(void *ctx, const struct bus_peer *peer, char *error)
+{
+	(void)ctx, (void)peer;
+	log_notice("told of the file");
+	return read_file(error);
+}
+
 static int set_option(void *ctx, const struct bus_peer *peer, const char *key, const char *value, char *error)
 {
 	struct config next = current;
@@ -242,6 +266,8 @@ static int reload(void *ctx, const struct bus_peer *peer, char **ret_note, char 
 		snprintf(error, BUS_ERROR_MAX, "%s", arg.refuse_reload);
 		return -EINVAL;
 	}
+	if (read_file(error) < 0)
+		return -EINVAL;
 	*ret_note = strdup(memcmp(&current, &file, sizeof(file)) ? "mode: tuned value reverted\n" : "");
 	current = file;
 	return 0;
@@ -283,9 +309,11 @@ static int serve(void)
 		.ask = ask,
 		.pause = op_pause,
 		.resume = op_resume,
+		.note_file = note_file,
 		.version = arg.version,
 	};
 	struct bus_server *server = NULL;
+	char error[CONFIG_ERROR_MAX];
 	sd_event *event = NULL;
 	sigset_t set;
 	int r;
@@ -296,6 +324,10 @@ static int serve(void)
 	config_defaults(&file);
 	if (arg.state == STATE_PROMOTING)
 		file.mode = MODE_PROMOTE;
+	if (read_file(error) < 0) {
+		fprintf(stderr, "fake_daemon: %s\n", error);
+		return 1;
+	}
 	current = file;
 	stats = stats_new();
 	r = sd_event_default(&event);
@@ -346,15 +378,11 @@ static enum report_state state_by_name(const char *name)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "socket", required_argument, NULL, 's' },
-		{ "group", required_argument, NULL, 'g' },
-		{ "state", required_argument, NULL, 't' },
-		{ "version", required_argument, NULL, 'v' },
-		{ "refuse-reload", required_argument, NULL, 'r' },
-		{ "garbage", no_argument, NULL, 'x' },
-		{ "hold", required_argument, NULL, 'h' },
-		{ "no-source", no_argument, NULL, 'n' },
-		{ 0 },
+		{ "socket", required_argument, NULL, 's' },        { "group", required_argument, NULL, 'g' },
+		{ "state", required_argument, NULL, 't' },         { "version", required_argument, NULL, 'v' },
+		{ "refuse-reload", required_argument, NULL, 'r' }, { "garbage", no_argument, NULL, 'x' },
+		{ "hold", required_argument, NULL, 'h' },          { "no-source", no_argument, NULL, 'n' },
+		{ "config", required_argument, NULL, 'c' },        { 0 },
 	};
 	int c;
 
@@ -377,6 +405,9 @@ int main(int argc, char **argv)
 			break;
 		case 'x':
 			arg.garbage = true;
+			break;
+		case 'c':
+			arg.config = optarg;
 			break;
 		case 'n':
 			arg.no_source = true;

@@ -151,7 +151,7 @@ static void document_is_what_users_were_promised(void)
 					    "promoted_bytes", "demoted_bytes", "left_alone", "moves",
 					    "migrators",      "map",           "processes",  "policy",
 					    "kernel",         "tuned",         "room",       "guard",
-					    "helps",          "guests",        "pause" };
+					    "helps",          "guests",        "pause",      "file" };
 	struct stats *stats = stats_new();
 	struct stats_slot *slot = stats_slot_new(stats);
 	static const struct report_owner owners[] = {
