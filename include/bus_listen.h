@@ -5,6 +5,12 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+/*
+ * As many may wait to be let in, one after the other: no more than are dealt with in a moment, also if all have hung up
+ * by then. Who comes beyond that is told to try again (EAGAIN), which pghotctl does for as long as it waits.
+ */
+#define BUS_LISTEN_BACKLOG 128
+
 struct bus_listen {
 	int fd;
 	int lock_fd; /* PATH.lock, held as long as we listen; a daemon that dies lets go of it */

@@ -82,7 +82,7 @@ static int bind_and_listen(int fd, const char *path, const struct sockaddr_un *a
 	if (fchmod(fd, 0600) < 0 || bind(fd, (const struct sockaddr *)address, sizeof(*address)) < 0)
 		return -errno;
 	ret->shared = gid != (gid_t)-1 && lchown(path, geteuid(), gid) == 0;
-	if (chmod(path, ret->shared ? 0660 : 0600) < 0 || lstat(path, &st) < 0 || listen(fd, SOMAXCONN) < 0) {
+	if (chmod(path, ret->shared ? 0660 : 0600) < 0 || lstat(path, &st) < 0 || listen(fd, BUS_LISTEN_BACKLOG) < 0) {
 		int r = -errno;
 
 		unlink(path);
