@@ -60,11 +60,36 @@ static struct topology *make_topology(void)
 	return &topology;
 }
 
+/* As after two hours of promoting. */
+static int count_some(void)
+{
+	static const struct {
+		enum stat_id id;
+		uint64_t n;
+	} counted[] = {
+		{ STAT_TOTAL, 1834211 },    { STAT_USEFUL, 1612004 },         { STAT_LOST, 37 },
+		{ STAT_CANDIDATES, 90112 }, { STAT_PROMOTED_PAGES, 1048576 }, { STAT_PROMOTED_BYTES, 4ULL << 30 },
+		{ STAT_MOVE_CALLS, 2311 },  { STAT_MOVE_BUSY, 512 },          { STAT_DEMOTED_BYTES, 1ULL << 30 },
+	};
+	struct stats_slot *slot;
+
+	stats = stats_new();
+	slot = stats ? stats_slot_new(stats) : NULL;
+	for (size_t i = 0; slot && i < sizeof(counted) / sizeof(counted[0]); i++)
+		stats_add(slot, counted[i].id, counted[i].n);
+	return slot ? 0 : -ENOMEM;
+}
+
 static char *status_json(void *ctx)
 {
+	static const struct guest guests[] = { { .pid = 4021, .name = "qemu-system-x86", .bytes = 24ULL << 30 } };
 	static uint64_t asked; /* each time it is more */
 	const struct report_source source = {
-		.name = "hint_faults", .state = "running", .why = "", .cpus = 4, .samples = 1000
+		.name = "hint_faults",
+		.state = paused.on ? "unused" : "running",
+		.why = "",
+		.cpus = paused.on ? 0 : 4,
+		.samples = 1000,
 	};
 	static const struct report_move moves[] = {
 		{ .from_nid = 1, .to_nid = 0, .page_bytes = 4096, .result = "ok", .pages = 4096 },
@@ -85,8 +110,10 @@ static char *status_json(void *ctx)
 	struct report report = {
 		.state = arg.state,
 		.mode = current.mode == MODE_PROMOTE ? "promote" : "observe",
-		.limiting = "nothing: all that is hot is moved",
-		.reason = arg.state == STATE_DEGRADED ? "the source failed" : "",
+		.limiting = paused.on ? "it is paused" : "nothing: all that is hot is moved",
+		.reason = arg.state == STATE_DEGRADED ? "the source failed"
+			  : paused.on ? "paused by uid 0 (pghotctl) 2 minutes ago, until pghotctl resume"
+				      : "",
 		.pause = { .on = paused.on,
 			   .uid = paused.uid,
 			   .comm = "pghotctl",
@@ -114,6 +141,15 @@ static char *status_json(void *ctx)
 		.owners = 2,
 		.owner_list = owners,
 		.n_owner_list = 2,
+		.usage = { .bytes = 96 << 20,
+			   .memory_max_bytes = 1 << 30,
+			   .sections = 700,
+			   .chunks = 9000,
+			   .records = 1200000,
+			   .regions = 1001 },
+		.guests = guests,
+		.n_guests = 1,
+		.room = { .way = "exchange", .state = "", .cold_bytes = 2ULL << 30, .quiet_ns = 60000000000 },
 		.policy = { .name = "region",
 			    .fitted = true,
 			    .capacity_bytes = 1 << 30,
@@ -329,7 +365,8 @@ static int serve(void)
 		return 1;
 	}
 	current = file;
-	stats = stats_new();
+	if (count_some() < 0)
+		return 1;
 	r = sd_event_default(&event);
 	if (r >= 0)
 		r = sd_event_add_signal(event, NULL, SIGTERM, NULL, NULL);

@@ -11,6 +11,28 @@ screen() {
 	golden "$1"
 }
 
+# What changes from run to run, or from version to version, is not what is compared.
+status_screen() { # NAME
+	narrow "$1"
+	if [ "$(wc -l <"$tmp/out")" -le 23 ]; then ok "$1 is one screen"; else not_ok "$1 is one screen"; fi
+	sed -e 's/^pghotd [0-9.]*:/pghotd VERSION:/; s/, pid [0-9]*$/, pid PID/' "$tmp/out" >"$tmp/status"
+	cp "$tmp/status" "$tmp/out"
+	golden "$1"
+}
+start --state promoting
+expect 0 "status" "$pghotctl" status
+status_screen status
+expect 0 "tune" "$pghotctl" tune promote.rate_mib_per_sec=256
+expect 0 "tune" "$pghotctl" tune kinds.shared=true
+expect 0 "pause" "$pghotctl" pause
+expect 1 "status of a pause" "$pghotctl" status
+status_screen status-paused
+stop
+start --state degraded
+expect 2 "status, degraded" "$pghotctl" status
+status_screen status-degraded
+stop
+
 start --state promoting
 expect 0 "heat" "$pghotctl" heat
 screen heat
