@@ -4,7 +4,7 @@
  * folder is test input. Paths are relative to the root ("sys/devices/system/node/has_cpu"); slashes in front are taken
  * off, so that none leads out of it by mistake.
  *
- * Any thread may use one fsroot at the same time: it holds nothing but a descriptor.
+ * Any thread may use one fsroot at the same time: it holds nothing but a descriptor, and whom to ask.
  */
 #pragma once
 
@@ -12,13 +12,43 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/*
+ * What the daemon wants to know and a process without root's rights can't read. Where a helper process stands in, the
+ * answer comes from there; nothing else can be asked.
+ */
+enum fsroot_question {
+	FSROOT_PGHOT_SOURCES = 1, /* sys/kernel/debug/pghot/enabled_sources */
+	FSROOT_SCAN_PERIOD,       /* sys/kernel/debug/sched/numa_balancing/scan_period_max_ms */
+	FSROOT_GUESTS,            /* how many names in sys/kernel/debug/kvm are of a guest; the names, a line each */
+	FSROOT_RIVALS,            /* how many processes but ours hold perf events; their names, as source_rivals.h */
+	FSROOT_DEVICE,            /* of a process: does it hold a device that pins memory, 0 or 1 */
+	FSROOT_PAGE,              /* of a process: is its page at that address in memory, 0 or 1 */
+};
+
+#define FSROOT_SCAN_PERIOD_FILE "sys/kernel/debug/sched/numa_balancing/scan_period_max_ms"
+
+/* Any thread may call @ask, which may wait, for a bounded time. */
+struct fsroot_asker {
+	int (*ask)(void *ctx, enum fsroot_question question, uint32_t pid, uint64_t addr, char *buf, size_t size);
+	void *ctx;
+};
+
 struct fsroot {
 	int fd;
+	const struct fsroot_asker *asker; /* NULL: what may be read is read here; borrowed, copied along */
 };
 
 /* Open @path ("/" for the running machine) as a root. Returns 0 or -errno; @ret->fd is -1 on failure. */
 int fsroot_open(struct fsroot *ret, const char *path);
 void fsroot_close(struct fsroot *root);
+
+/*
+ * Ask whoever may read it. @pid and @addr are 0 where the question has no use for them; @buf gets the text of the
+ * answer, "" when there is none. The number that is the answer; -ENOSYS when there is nobody to ask: then it is for the
+ * caller to read; -errno of the reading, -ENOTCONN and -ETIMEDOUT from a helper that is gone or hangs.
+ */
+int fsroot_ask(const struct fsroot *root, enum fsroot_question question, uint32_t pid, uint64_t addr, char *buf,
+	       size_t size);
 
 /*
  * Read a whole small file into @buf (NUL-terminated, one trailing newline removed). @fmt gives the path.

@@ -10,6 +10,8 @@
 
 #include "fsroot.h"
 
+#define GUESTS_TEXT_MAX 8192
+
 struct guest {
 	uint32_t pid;   /* of the process that has the machine, QEMU for one */
 	char name[17];  /* as /proc/PID/comm has it; "" when it just ended */
@@ -22,3 +24,9 @@ struct guest {
  * Source: kvm_create_vm_debugfs(), virt/kvm/kvm_main.c: a folder "PID-FD" for each. Any thread.
  */
 size_t guests_read(const struct fsroot *root, struct guest *ret, size_t max);
+
+/*
+ * The names of those folders into @buf, a line each, as many as there is room for. Returns how many there are, or
+ * -errno. For who may read debugfs, which is root alone: the others ask, see fsroot_ask(). Any thread.
+ */
+int guests_list(const struct fsroot *root, char *buf, size_t size);

@@ -96,6 +96,12 @@ int ibs_pmu_machine(const struct fsroot *root, struct ibs_decoder_params *ret);
 /* Why there is no ibs_op, and what would change that: a line for people into @why (IBS_WHY_MAX bytes). */
 void ibs_pmu_absent(const struct fsroot *root, char *why);
 
+/*
+ * What pghot/enabled_sources in debugfs says: bits. 0, -ENOENT or what else reading gave. Only root may look there, so
+ * a daemon without its rights asks, see fsroot_ask(), and a number beyond INT32_MAX comes as that.
+ */
+int ibs_pmu_pghot_debugfs(const struct fsroot *root, uint64_t *ret);
+
 enum ibs_pghot {
 	IBS_PGHOT_NONE,   /* this kernel doesn't promote by pghot */
 	IBS_PGHOT_IDLE,   /* it could, but its sources are off */

@@ -15,3 +15,9 @@
  * read. Two system calls and a close; for what is rare. Migrator threads.
  */
 enum mover_result mover_fault_result(const struct mover *mover, uint32_t pid, uint64_t addr);
+
+/*
+ * Is the page of @pid at @addr in memory, by its pagemap: 1, 0, or -errno. Another user's is for root alone, so a
+ * daemon without its rights asks, see fsroot_ask(). Any thread.
+ */
+int mover_fault_page(const struct fsroot *root, uint32_t pid, uint64_t addr);

@@ -40,6 +40,12 @@ int owners_facts_read(const struct fsroot *root, uint32_t pid, struct owner_fact
  */
 int owners_facts_who(const struct fsroot *root, uint32_t pid, struct owner_facts *ret);
 
+/*
+ * Does @pid have a file of such a device open? 1, 0, or -errno. The list of another user's files is for root alone, so
+ * a daemon without root's rights asks its helper, see fsroot_ask(). Any thread.
+ */
+int owners_facts_device(const struct fsroot *root, uint32_t pid);
+
 /* true for the path of a device through which memory is reached by physical address. */
 bool owners_facts_is_device(const char *path);
 

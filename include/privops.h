@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * privops: every act that an ordinary user may not do, behind one door: opening events, and the sysctls that the
- * hint-fault source needs, with their restoring. Called directly for now; a helper process with these verbs can take
- * its place without a caller noticing. Main thread.
+ * hint-fault source needs, with their restoring. Called directly where the process may do it itself; where it runs as a
+ * user of its own, a helper process does it (privops_client.h), without a caller noticing. Main thread.
  */
 #pragma once
 
@@ -14,8 +14,31 @@
 
 struct perf_event_attr;
 
+/* The settings that may be changed; nothing else can be named. */
+enum privops_setting {
+	SETTING_NUMA_BALANCING,    /* proc/sys/kernel/numa_balancing */
+	SETTING_NUMA_PROMOTE_RATE, /* proc/sys/kernel/numa_balancing_promote_rate_limit_MBps */
+	SETTING_MAX,
+};
+
+#define PRIVOPS_VALUE_MAX INT32_MAX
+
+/* Below the root, and as sysctl(8) names them. */
+extern const char *const privops_setting_path[SETTING_MAX];
+extern const char *const privops_setting_name[SETTING_MAX];
+
+struct privops_restored {
+	int restored; /* put back */
+	int left;     /* someone else has changed it since, or it is gone: theirs stays */
+	int failed;   /* couldn't be read or written; still in the saved file for the next try */
+};
+
 struct privops_ops {
-	/* As perf_event_open(2) with pid -1, no group, PERF_FLAG_FD_CLOEXEC. A descriptor or -errno. */
+	/*
+	 * As perf_event_open(2) with pid -1, no group, PERF_FLAG_FD_CLOEXEC. A descriptor or -errno; of a helper
+	 * process also -EBADRQC: it does no such thing; -ETIMEDOUT, -ENOTCONN, -ECONNRESET, -ECONNREFUSED, -EPIPE: it
+	 * doesn't answer.
+	 */
 	int (*event_open)(void *ctx, const struct perf_event_attr *attr, int cpu);
 	/*
 	 * Switch on or off what event_open() gave. 0 or -errno. NULL: the ioctl, which needs no privilege; it is here
@@ -24,6 +47,9 @@ struct privops_ops {
 	int (*event_enable)(void *ctx, int fd, bool on);
 	/* Change its period. 0 or -errno; -EINVAL for one that the PMU doesn't take. NULL: the ioctl, as above. */
 	int (*event_period)(void *ctx, int fd, uint64_t period);
+	/* privops_setting_set() and privops_restore() by somebody else. NULL: here. */
+	int (*setting_set)(void *ctx, enum privops_setting setting, uint64_t value);
+	int (*restore)(void *ctx, struct privops_restored *ret);
 };
 
 struct privops {
@@ -48,19 +74,6 @@ int privops_event_open(const struct privops *priv, const struct perf_event_attr 
 int privops_event_enable(const struct privops *priv, int fd, bool on);
 int privops_event_period(const struct privops *priv, int fd, uint64_t period);
 
-/* The settings that may be changed; nothing else can be named. */
-enum privops_setting {
-	SETTING_NUMA_BALANCING,    /* proc/sys/kernel/numa_balancing */
-	SETTING_NUMA_PROMOTE_RATE, /* proc/sys/kernel/numa_balancing_promote_rate_limit_MBps */
-	SETTING_MAX,
-};
-
-#define PRIVOPS_VALUE_MAX INT32_MAX
-
-/* Below the root, and as sysctl(8) names them. */
-extern const char *const privops_setting_path[SETTING_MAX];
-extern const char *const privops_setting_name[SETTING_MAX];
-
 /*
  * Current value, 0..PRIVOPS_VALUE_MAX. -ENOENT: this kernel has no such setting; -EINVAL, -ERANGE: what is there is no
  * such number; else what reading gave.
@@ -75,12 +88,6 @@ int privops_setting_get(const struct privops *priv, enum privops_setting setting
  * When it has the value already nothing is written, and so nothing will be put back.
  */
 int privops_setting_set(const struct privops *priv, enum privops_setting setting, uint64_t value);
-
-struct privops_restored {
-	int restored; /* put back */
-	int left;     /* someone else has changed it since, or it is gone: theirs stays */
-	int failed;   /* couldn't be read or written; still in the saved file for the next try */
-};
 
 /*
  * Put back everything in the saved file that still has the value we wrote, then remove the file. What has its old value

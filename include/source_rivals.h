@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct fsroot;
 
@@ -14,3 +15,6 @@ struct fsroot;
  * a millisecond for some thousand processes, so once a minute at most. Returns how many there are.
  */
 size_t source_rivals_name(const struct fsroot *root, char *buf, size_t size);
+
+/* The same without asking anyone else, see fsroot_ask(), and leaving out process @but. Any thread. */
+size_t source_rivals_list(const struct fsroot *root, uint32_t but, char *buf, size_t size);

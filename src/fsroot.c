@@ -57,7 +57,7 @@ __attribute__((format(printf, 3, 0))) static int open_at(const struct fsroot *ro
 
 int fsroot_open(struct fsroot *ret, const char *path)
 {
-	ret->fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	*ret = (struct fsroot){ .fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) };
 	return ret->fd < 0 ? -errno : 0;
 }
 
@@ -66,6 +66,14 @@ void fsroot_close(struct fsroot *root)
 	if (root->fd >= 0)
 		close(root->fd);
 	root->fd = -1;
+}
+
+int fsroot_ask(const struct fsroot *root, enum fsroot_question question, uint32_t pid, uint64_t addr, char *buf,
+	       size_t size)
+{
+	if (size)
+		buf[0] = '\0';
+	return root->asker ? root->asker->ask(root->asker->ctx, question, pid, addr, buf, size) : -ENOSYS;
 }
 
 /* Read until the end or until @size bytes are there. Bytes or -errno. */

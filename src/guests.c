@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -74,10 +75,49 @@ static int add(void *ctx, const char *name)
 	return 0;
 }
 
+struct names {
+	char *buf;
+	size_t size, used;
+	int n;
+};
+
+static int add_name(void *ctx, const char *name)
+{
+	struct names *names = ctx;
+	size_t digits = strspn(name, "0123456789");
+	int n;
+
+	if (!digits || name[digits] != '-')
+		return 0;
+	if (names->n < INT32_MAX)
+		names->n++;
+	n = snprintf(names->buf + names->used, names->size - names->used, "%s\n", name);
+	if (n > 0 && (size_t)n < names->size - names->used)
+		names->used += (size_t)n;
+	else
+		names->buf[names->used] = '\0'; /* whole lines only */
+	return 0;
+}
+
+int guests_list(const struct fsroot *root, char *buf, size_t size)
+{
+	struct names names = { .buf = buf, .size = size };
+	int r;
+
+	buf[0] = '\0';
+	r = fsroot_for_each(root, add_name, &names, FOLDER);
+	return r < 0 ? r : names.n;
+}
+
 size_t guests_read(const struct fsroot *root, struct guest *ret, size_t max)
 {
 	struct search search = { .root = root, .list = ret, .max = max };
+	char text[GUESTS_TEXT_MAX], *rest = text;
+	int r = fsroot_ask(root, FSROOT_GUESTS, 0, 0, text, sizeof(text));
 
-	(void)fsroot_for_each(root, add, &search, FOLDER);
+	if (r == -ENOSYS)
+		(void)fsroot_for_each(root, add, &search, FOLDER);
+	for (const char *line; r > 0 && (line = strsep(&rest, "\n"));)
+		(void)add(&search, line);
 	return search.n;
 }

@@ -39,6 +39,18 @@ static int read_sources(const struct fsroot *root, const char *path, uint64_t *r
 	return r == -EINVAL ? fsroot_read_u64(root, ret, 16, "%s", path) : r;
 }
 
+int ibs_pmu_pghot_debugfs(const struct fsroot *root, uint64_t *ret)
+{
+	int r = fsroot_ask(root, FSROOT_PGHOT_SOURCES, 0, 0, NULL, 0);
+
+	if (r == -ENOSYS)
+		return read_sources(root, DEBUGFS, ret);
+	if (r < 0)
+		return r;
+	*ret = (uint64_t)r;
+	return 0;
+}
+
 enum ibs_pghot ibs_pmu_pghot(const struct fsroot *root, char *why)
 {
 	static const struct {
@@ -52,7 +64,8 @@ enum ibs_pghot ibs_pmu_pghot(const struct fsroot *root, char *why)
 
 	why[0] = '\0';
 	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
-		int r = read_sources(root, settings[i].path, &sources);
+		int r = strcmp(settings[i].path, DEBUGFS) == 0 ? ibs_pmu_pghot_debugfs(root, &sources)
+							       : read_sources(root, settings[i].path, &sources);
 
 		if (r == 0 && sources == 0) {
 			snprintf(why, IBS_WHY_MAX, "the kernel's own pghot is there, but off (%s is 0)",

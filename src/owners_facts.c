@@ -218,17 +218,31 @@ int owners_facts_who(const struct fsroot *root, uint32_t pid, struct owner_facts
 	return r;
 }
 
+int owners_facts_device(const struct fsroot *root, uint32_t pid)
+{
+	struct owner_facts facts = { 0 };
+	struct walk walk = { .root = root, .pid = pid, .facts = &facts, .left = FACTS_FILES_MAX };
+	int r = fsroot_ask(root, FSROOT_DEVICE, pid, 0, NULL, 0);
+
+	if (r != -ENOSYS)
+		return r > 0 ? 1 : r;
+	r = fsroot_for_each(root, look_at_file, &walk, "proc/%u/fd", pid);
+	if (r < 0)
+		return r;
+	return facts.device;
+}
+
 int owners_facts_read(const struct fsroot *root, uint32_t pid, struct owner_facts *ret)
 {
-	struct walk walk = { .root = root, .pid = pid, .facts = ret, .left = FACTS_FILES_MAX };
+	struct walk walk = { .root = root, .pid = pid, .facts = ret, .left = FACTS_THREADS_MAX };
 	int r = owners_facts_who(root, pid, ret);
 
 	if (r == 0) {
 		ret->cgroup_off = cgroup_is_off(root, ret->cgroup);
-		r = fsroot_for_each(root, look_at_file, &walk, "proc/%u/fd", pid);
+		r = owners_facts_device(root, pid);
 	}
 	if (r >= 0) {
-		walk.left = FACTS_THREADS_MAX;
+		ret->device = r > 0;
 		r = fsroot_for_each(root, look_at_thread, &walk, "proc/%u/task", pid);
 	}
 	if (r == -ENOENT)

@@ -113,6 +113,8 @@ int privops_setting_set(const struct privops *priv, enum privops_setting setting
 		return r;
 	if (current == value)
 		return 0;
+	if (priv->ops->setting_set)
+		return priv->ops->setting_set(priv->ctx, setting, value);
 	r = privops_saved_load(priv->saved_path, &old);
 	if (r < 0 && r != -ENOENT)
 		return r;
@@ -191,6 +193,8 @@ int privops_restore(const struct privops *priv, struct privops_restored *ret)
 	int r;
 
 	*ret = (struct privops_restored){ 0 };
+	if (priv->ops->restore)
+		return priv->ops->restore(priv->ctx, ret);
 	r = privops_saved_load(priv->saved_path, &saved);
 	if (r == -ENOENT)
 		return 0;

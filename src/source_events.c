@@ -146,6 +146,16 @@ static int explain_open(const struct fsroot *root, int r, int cpu, char *why)
 		snprintf(why, SOURCE_WHY_MAX,
 			 "this kernel doesn't know the perf event that is asked for: it needs Linux 5.11 or newer");
 		return -ENOENT;
+	case -ECONNRESET:
+	case -ECONNREFUSED:
+	case -ENOTCONN:
+	case -EPIPE:
+	case -ETIMEDOUT:
+		snprintf(why, SOURCE_WHY_MAX,
+			 "the helper process that opens events doesn't answer (%s): systemctl status "
+			 "pghotd-helper.service; tried again each minute",
+			 strerror(-r));
+		return -EAGAIN;
 	case -EMFILE:
 		getrlimit(RLIMIT_NOFILE, &limit);
 		snprintf(why, SOURCE_WHY_MAX,

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 struct search {
 	const struct fsroot *root;
 	const char *pid;
+	uint32_t but;
 	char *buf;
 	size_t size, n;
 };
@@ -34,7 +36,7 @@ static int look_at_process(void *ctx, const char *name)
 	char comm[32] = "?";
 	uint64_t pid;
 
-	if (parse_u64(name, 1, INT32_MAX, &pid) < 0 || pid == (uint64_t)getpid())
+	if (parse_u64(name, 1, INT32_MAX, &pid) < 0 || pid == search->but)
 		return 0;
 	search->pid = name;
 	if (fsroot_for_each(search->root, look_at_descriptor, search, "proc/%s/fd", name) <= 0)
@@ -46,11 +48,20 @@ static int look_at_process(void *ctx, const char *name)
 	return 0;
 }
 
-size_t source_rivals_name(const struct fsroot *root, char *buf, size_t size)
+size_t source_rivals_list(const struct fsroot *root, uint32_t but, char *buf, size_t size)
 {
-	struct search search = { .root = root, .buf = buf, .size = size };
+	struct search search = { .root = root, .but = but, .buf = buf, .size = size };
 
 	buf[0] = '\0';
 	(void)fsroot_for_each(root, look_at_process, &search, "proc");
 	return search.n;
+}
+
+size_t source_rivals_name(const struct fsroot *root, char *buf, size_t size)
+{
+	int r = fsroot_ask(root, FSROOT_RIVALS, 0, 0, buf, size);
+
+	if (r == -ENOSYS)
+		return source_rivals_list(root, (uint32_t)getpid(), buf, size);
+	return r > 0 ? (size_t)r : 0;
 }

@@ -312,10 +312,12 @@ static void look_at_samples(struct victims *v, uint64_t now_ns)
 static uint64_t quiet_by_faults(const struct victims *v)
 {
 	const struct fsroot *root = &v->params.root;
-	uint64_t ms;
+	int r = fsroot_ask(root, FSROOT_SCAN_PERIOD, 0, 0, NULL, 0);
+	uint64_t ms = r < 0 ? UINT64_MAX : (uint64_t)r;
 
-	if (fsroot_read_u64(root, &ms, 10, "sys/kernel/debug/sched/numa_balancing/scan_period_max_ms") < 0 ||
-	    ms > SCAN_PERIOD_MS)
+	if (r == -ENOSYS && fsroot_read_u64(root, &ms, 10, FSROOT_SCAN_PERIOD_FILE) < 0)
+		ms = SCAN_PERIOD_MS;
+	if (ms > SCAN_PERIOD_MS)
 		ms = SCAN_PERIOD_MS;
 	return SCAN_ROUNDS * ms * NSEC_PER_MSEC;
 }

@@ -46,7 +46,7 @@ static inline uint64_t value_of(const struct bench *b, enum privops_setting sett
 	} while (0)
 
 /* What is in the saved file, "" when there is none. */
-static const char *saved_text(const struct bench *b)
+static inline const char *saved_text(const struct bench *b)
 {
 	static char text[1024];
 	FILE *f = fopen(b->saved, "re");
