@@ -46,6 +46,10 @@ struct daemon_options {
 	const char *root_path;
 	const char *socket_path; /* NULL: no control socket */
 	const char *saved_path;
+	const char *helper_path;       /* socket of the helper process, where systemd has made it */
+	const char *helper_saved_path; /* as saved_path, of the helper: only root may write there */
+	const char *user;              /* run as that one, with a helper; NULL: as whoever started it */
+	struct privops_client *helper; /* NULL: privileged acts are done directly */
 	struct {
 		const char *key, *value; /* --mode and --set, in order; over the file, also after a reload */
 	} overrides[DAEMON_OVERRIDES_MAX];
@@ -89,6 +93,7 @@ struct daemon_pause {
  */
 struct daemon {
 	struct daemon_options options;
+	int helper_error; /* -errno: the helper process doesn't answer; 0 */
 	sd_event *event;
 	struct fsroot root;
 	struct privops privops;
@@ -257,6 +262,13 @@ struct dataplane_migrator;
  */
 const char *daemon_limiting(const struct daemon *daemon, const struct dataplane_migrator *migrators, size_t n,
 			    const struct report_left *left, size_t n_left, char *buf, size_t size);
+
+/* daemon_helper.c */
+
+/* Take the helper process for what it does, where there is one. */
+void daemon_use_helper(struct daemon *daemon);
+/* Each second: is it there? Said when that changes. */
+void daemon_look_at_helper(struct daemon *daemon);
 
 /* daemon_events.c */
 

@@ -78,6 +78,13 @@ void daemon_update_state(struct daemon *daemon)
 	} else if (daemon->source_state == SOURCE_FAILED || daemon->source_state == SOURCE_DEGRADED) {
 		state = STATE_DEGRADED;
 		snprintf(reason, sizeof(reason), "%s", daemon->source_why);
+	} else if (daemon->helper_error) {
+		state = STATE_DEGRADED;
+		snprintf(reason, sizeof(reason),
+			 "the helper process doesn't answer (%s): what is open goes on, but no CPU that comes is "
+			 "sampled and no setting put back; %s",
+			 strerror(-daemon->helper_error),
+			 daemon->options.user ? "restart pghotd" : "see systemctl status pghotd-helper.service");
 	} else if (daemon->kernel_promotes) {
 		state = STATE_DEGRADED;
 		snprintf(reason, sizeof(reason),
@@ -343,6 +350,7 @@ static int set_up_facts(struct daemon *daemon)
 		.root = daemon->root,
 		.saved_path = daemon->options.saved_path,
 	};
+	daemon_use_helper(daemon);
 	r = daemon_load_config(&daemon->options, &daemon->file, &daemon->file_mark, error);
 	if (r < 0) {
 		log_error("%s", error);

@@ -126,6 +126,7 @@ static int on_tick(sd_event_source *timer, uint64_t usec, void *ctx)
 		dataplane_guard(daemon->dataplane, &daemon->guard);
 	look_for_sleep(daemon);
 	daemon_check_pause(daemon, clock_now_ns(&clock_boottime));
+	daemon_look_at_helper(daemon);
 	daemon_check_source(daemon, now_ns);
 	daemon_keep_budget(daemon, now_ns);
 	if (now_ns - daemon->topology_read_ns >= (daemon->uevent_fd < 0 ? TOPOLOGY_POLL_NS : TOPOLOGY_POLL_SLOW_NS)) {

@@ -14,6 +14,7 @@
 #include "clock.h"
 #include "daemon.h"
 #include "first_minute.h"
+#include "helper.h"
 #include "log.h"
 #include "nodeset.h"
 #include "parse.h"
@@ -28,6 +29,7 @@ enum action {
 	ACTION_CHECK_CONFIG,
 	ACTION_LIST_SOURCES,
 	ACTION_RESTORE,
+	ACTION_HELPER,
 	ACTION_PRINT_DEFAULTS,
 	ACTION_HAS_TIERS,
 	ACTION_FIRST_MINUTE,
@@ -40,6 +42,8 @@ enum {
 	OPT_CHECK_CONFIG,
 	OPT_LIST_SOURCES,
 	OPT_RESTORE,
+	OPT_HELPER,
+	OPT_USER,
 	OPT_SET,
 	OPT_PRINT_DEFAULTS,
 	OPT_HAS_TIERS,
@@ -63,6 +67,8 @@ static const struct option arg_options[] = {
 	{ "print-defaults", no_argument, NULL, OPT_PRINT_DEFAULTS },
 	{ "list-sources", no_argument, NULL, OPT_LIST_SOURCES },
 	{ "restore", no_argument, NULL, OPT_RESTORE },
+	{ "helper", no_argument, NULL, OPT_HELPER },
+	{ "user", required_argument, NULL, OPT_USER },
 	{ "has-tiers", no_argument, NULL, OPT_HAS_TIERS },
 	{ "first-minute", no_argument, NULL, OPT_FIRST_MINUTE },
 	{ "for", required_argument, NULL, OPT_FOR },
@@ -89,6 +95,8 @@ static void print_help(void)
 	     "      --mode MODE      observe or promote, whatever the file says\n"
 	     "      --set KEY=VALUE  set an option, whatever the file says\n"
 	     "      --for SECONDS    end after that long\n"
+	     "      --user NAME      as root: run as that user, with a helper process for\n"
+	     "                       the few things that only root may do\n"
 	     "      --first-minute   observe for a minute (or --for), change nothing,\n"
 	     "                       then report what was found and what to do\n"
 	     "\n"
@@ -97,6 +105,7 @@ static void print_help(void)
 	     "      --list-sources   say which sources can work here, and what is missing\n"
 	     "      --has-tiers      end with 0 if this machine has a slow memory tier, else 1\n"
 	     "      --restore        put back kernel settings that a killed pghotd left\n"
+	     "      --helper         be the helper process, at a socket; started by systemd\n"
 	     "\n"
 	     "      --simulate SCENARIO\n"
 	     "                       run the daemon's own code on a model of a machine, see\n"
@@ -156,14 +165,16 @@ static int parse_set(struct daemon_options *options, char *text)
 
 static int set_run_dir(struct daemon_options *options, const char *dir)
 {
-	static char socket_path[PATH_MAX], saved_path[PATH_MAX];
-	int n = snprintf(socket_path, sizeof(socket_path), "%s/bus", dir);
-	int m = snprintf(saved_path, sizeof(saved_path), "%s/saved", dir);
+	static char paths[4][PATH_MAX];
+	static const char *const names[4] = { "/bus", "/saved", "-helper/socket", "-helper/saved" };
 
-	if (dir[0] != '/' || n >= (int)sizeof(socket_path) || m >= (int)sizeof(saved_path))
-		return usage_error("--run-dir wants an absolute path", dir);
-	options->socket_path = socket_path;
-	options->saved_path = saved_path;
+	for (size_t i = 0; i < 4; i++)
+		if (dir[0] != '/' || snprintf(paths[i], PATH_MAX, "%s%s", dir, names[i]) >= PATH_MAX)
+			return usage_error("--run-dir wants an absolute path", dir);
+	options->socket_path = paths[0];
+	options->saved_path = paths[1];
+	options->helper_path = paths[2];
+	options->helper_saved_path = paths[3];
 	return 0;
 }
 
@@ -213,6 +224,12 @@ static int parse_args(int argc, char **argv, struct daemon_options *options, str
 		case OPT_RESTORE:
 			*action = ACTION_RESTORE;
 			break;
+		case OPT_HELPER:
+			*action = ACTION_HELPER;
+			break;
+		case OPT_USER:
+			options->user = optarg;
+			break;
 		case OPT_HAS_TIERS:
 			*action = ACTION_HAS_TIERS;
 			break;
@@ -251,6 +268,8 @@ static int parse_args(int argc, char **argv, struct daemon_options *options, str
 		r = usage_error("this goes with --simulate only", simulate->policy ? "--policy"
 								  : simulate->json ? "--json"
 										   : "--plot");
+	if (r == 0 && options->user && *action != ACTION_RUN && *action != ACTION_HELPER)
+		r = usage_error("this goes with a start only", "--user");
 	if (r == 0 && *action == ACTION_SIMULATE && options->config_named)
 		r = usage_error("a scenario has its own settings, and --set sets one, so this would do nothing",
 				"--config");
@@ -438,28 +457,47 @@ static bool daemon_runs(const struct daemon_options *options)
 	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
 
+/* What is in one file. An exit status. */
+static int restore_file(const struct daemon_options *options, const char *path)
+{
+	struct privops privops = { .ops = &privops_direct, .saved_path = path };
+	struct privops_restored restored;
+	int r = fsroot_open(&privops.root, options->root_path);
+
+	if (r == 0)
+		r = privops_restore(&privops, &restored);
+	fsroot_close(&privops.root);
+	if (r < 0) {
+		log_error("cannot put back the settings saved in %s: %s", path, strerror(-r));
+		return r == -EACCES || r == -EPERM ? EXIT_NO_PERMISSION : EXIT_FAILED;
+	}
+	return restored.failed ? EXIT_FAILED : EXIT_OK;
+}
+
 static int restore(const struct daemon_options *options)
 {
-	struct privops privops = { .ops = &privops_direct, .saved_path = options->saved_path };
-	bool saved = access(options->saved_path, F_OK) == 0;
 	struct privops_restored restored;
-	int r;
+	bool saved;
+	int r, status;
 
 	if (daemon_runs(options)) {
 		log_info("a pghotd is running and puts back its settings when it ends: nothing done");
 		return EXIT_OK;
 	}
-	r = fsroot_open(&privops.root, options->root_path);
-	if (r == 0)
-		r = privops_restore(&privops, &restored);
-	fsroot_close(&privops.root);
-	if (r < 0) {
-		log_error("cannot put back the settings saved in %s: %s", options->saved_path, strerror(-r));
-		return r == -EACCES || r == -EPERM ? EXIT_NO_PERMISSION : EXIT_FAILED;
+	/* The helper has a file of its own, which is for root alone. */
+	if (geteuid() != 0 && strcmp(options->root_path, "/") == 0) {
+		r = helper_restore(options->helper_path, &restored);
+		if (r == 0)
+			return restored.failed ? EXIT_FAILED : EXIT_OK;
+		if (r != -ENOENT)
+			log_warning("the helper at %s can't put back settings: %s", options->helper_path, strerror(-r));
 	}
+	saved = access(options->saved_path, F_OK) == 0 || access(options->helper_saved_path, F_OK) == 0;
 	if (!saved)
 		log_info("nothing to put back: there is no %s", options->saved_path);
-	return restored.failed ? EXIT_FAILED : EXIT_OK;
+	r = restore_file(options, options->saved_path);
+	status = restore_file(options, options->helper_saved_path);
+	return r == EXIT_OK ? status : r;
 }
 
 /* A kernel started to save a crash dump has little memory and one job; and an administrator may say no at boot. */
@@ -488,14 +526,18 @@ int main(int argc, char **argv)
 		.root_path = "/",
 		.socket_path = PGHOTD_RUN_DIR "/bus",
 		.saved_path = PGHOTD_RUN_DIR "/saved",
+		.helper_path = PGHOTD_RUN_DIR "-helper/socket",
+		.helper_saved_path = PGHOTD_RUN_DIR "-helper/saved",
 	};
 	struct simulate_options simulate = { 0 };
 	enum action action = ACTION_RUN;
 	bool foreground = false;
+	int r;
 
 	if (parse_args(argc, argv, &options, &simulate, &action, &foreground) < 0)
 		return EXIT_BAD_USAGE;
-	log_init(foreground || action != ACTION_RUN ? LOG_TARGET_STDERR : LOG_TARGET_AUTO, LOG_INFO);
+	log_init(foreground || (action != ACTION_RUN && action != ACTION_HELPER) ? LOG_TARGET_STDERR : LOG_TARGET_AUTO,
+		 LOG_INFO);
 	switch (action) {
 	case ACTION_CHECK_CONFIG:
 		return written(check_config(&options));
@@ -505,6 +547,8 @@ int main(int argc, char **argv)
 		return written(list_sources(&options));
 	case ACTION_RESTORE:
 		return restore(&options);
+	case ACTION_HELPER:
+		return helper_run(&options);
 	case ACTION_HAS_TIERS:
 		return written(has_tiers(&options));
 	case ACTION_FIRST_MINUTE:
@@ -523,5 +567,6 @@ int main(int argc, char **argv)
 			   "dump");
 		return EXIT_OK;
 	}
-	return daemon_run(&options);
+	r = helper_set_up(&options);
+	return r ? r : daemon_run(&options);
 }
