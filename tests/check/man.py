@@ -9,7 +9,7 @@ import sys
 sys.dont_write_bytecode = True
 import cases  # noqa: E402
 
-PAGES = {"pghotd": "man/pghotd.8", "pghotctl": "man/pghotctl.1.in"}
+PAGES = {"pghotd": "man/pghotd.8", "pghotctl": "man/pghotctl.1.in", "pghotd-exporter": "man/pghotd-exporter.8"}
 
 
 def say(program, word):

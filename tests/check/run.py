@@ -328,7 +328,11 @@ class Check:
             return
         there = {os.path.relpath(os.path.join(folder, file), target)
                  for folder, _, files in os.walk(target) for file in files}
-        for pattern in (r"s?bin/pghotd$", r"bin/pghotctl$", r"etc/pghotd\.conf$", r"pghotd\.service$", r"lib/systemd/catalog/pghotd\.catalog$",
+        exporter = (r"sbin/pghotd-exporter$", r"pghotd-exporter\.service$", r"pghotd-exporter\.socket$", r"man8/pghotd-exporter\.8")
+        if not os.path.exists(os.path.join(OUT, "gcc", "src", "pghotd-exporter")):
+            counts.skip("install: the exporter is not built: libmicrohttpd is not installed")
+            exporter = ()
+        for pattern in (*exporter, r"s?bin/pghotd$", r"bin/pghotctl$", r"etc/pghotd\.conf$", r"pghotd\.service$", r"lib/systemd/catalog/pghotd\.catalog$",
                         r"man8/pghotd\.8", r"man1/pghotctl\.1", r"man5/pghotd\.conf\.5", r"man5/pghot-scenario\.5",
                         r"share/pghotd/scenarios/chase\.conf$", r"share/pghotd/prometheus/pghotd\.rules\.yml$",
                         r"share/pghotd/grafana/pghotd\.json$",
