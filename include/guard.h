@@ -10,6 +10,8 @@
  *   ping-pong  a source that shows slow nodes only says nothing of shares; but pages are promoted that were promoted
  *              less than a minute before, so they were demoted in between
  *
+ * Before that each process is judged by itself (guard_owners.h): one whose pages play ping-pong rests alone.
+ *
  * Writers     one thread (guard_step()); migrators (guard_note_up(), for one page in GUARD_TRACK_PART)
  * Readers     migrators, the main thread
  * Protection  a lock for the marks; relaxed atomics for the rest
@@ -21,6 +23,7 @@
 #include <stdint.h>
 
 #include "fsroot.h"
+#include "guard_owners.h"
 
 struct clock;
 struct config;
@@ -48,6 +51,7 @@ struct guard_params {
 	const struct clock *clock;
 	const struct stats *stats;  /* of all threads */
 	struct stats_slot *counted; /* the stepping thread's own */
+	struct owners *owners;      /* to name processes that rest; NULL: nobody is named */
 };
 
 struct guard *guard_new(const struct guard_params *params); /* NULL: no memory */
@@ -55,22 +59,33 @@ void guard_free(struct guard *guard);                       /* accepts NULL */
 
 /*
  * Look, when a second has gone by since the last time. @fast_bytes: all memory of the fast nodes. Logs when a hold
- * begins and when it ends. One thread; reads one file.
+ * begins and when it ends. One thread, registered with rcu where there are owners; reads one file.
  */
 void guard_step(struct guard *guard, const struct config *config, uint64_t fast_bytes);
 
 /* The page at @addr, of any size, was promoted. Migrators. */
 void guard_note_up(struct guard *guard, uint32_t owner_slot, uint64_t start_ticks, uint64_t addr, uint64_t now_ns);
 
+/* @bytes of the process were moved down, to make room. Migrators. */
+void guard_note_down(struct guard *guard, uint32_t owner_slot, uint64_t start_ticks, uint64_t bytes);
+
+/* Is nothing of the process to be promoted now? See guard_owners_rests(). Any thread. */
+bool guard_rests(const struct guard *guard, const struct config *config, uint32_t owner_slot, uint64_t start_ticks,
+		 uint64_t now_ns);
+
 /* Why no room is to be made now; GUARD_NONE: it may. Any thread. */
 enum guard_cause guard_holds(const struct guard *guard);
 
-/* For the report; any thread. */
+#define GUARD_SHOWN_MAX 4
+
+/* For the report; any thread registered with rcu. */
 struct guard_view {
 	enum guard_cause cause;
 	uint64_t left_ns;              /* until it is tried again; 0 when nothing is held */
 	double back_ratio;             /* of what was promoted last, that was promoted before; below 0: not known */
 	uint64_t kernel_demoted_pages; /* since the start */
+	size_t n_resting;              /* processes that rest, of which these are shown: */
+	struct guard_owner resting[GUARD_SHOWN_MAX];
 };
 
 void guard_look(const struct guard *guard, struct guard_view *ret);

@@ -100,12 +100,20 @@ struct report_room {
 	uint64_t quiet_ns;   /* without a sample for so long is cold; 0: nothing is called so */
 };
 
-/* Whether a guard holds back what would make room. */
+#define REPORT_RESTING_MAX 4
+
+/* Whether a guard holds back what would make room, or a process. */
 struct report_guard {
 	const char *cause;             /* in plain words; "": none holds */
 	uint64_t left_ns;              /* until it is tried again */
 	double back_ratio;             /* of what was promoted last, that was promoted before; below 0: not known */
 	uint64_t kernel_demoted_pages; /* since the start */
+	size_t n_resting;              /* processes that rest, of which these are shown */
+	struct report_resting {
+		uint32_t pid;
+		const char *name;
+		uint64_t left_ns;
+	} resting[REPORT_RESTING_MAX];
 };
 
 /* What moving memory is good for, by comparison with what is left where it is. */
@@ -184,12 +192,12 @@ struct report {
  * tables), hot_bytes, evicted_regions; largest first, at most REPORT_OWNERS_MAX}, policy {name, capacity_bytes,
  * hit_ratio {50, 100, 150: predicted with that percentage of it}, known {ratio, margin} or null, regions {waiting,
  * uncertain, background, cooler}}, room {way, state, cold_bytes, quiet_ns}, guard {cause ("": none holds), left_ns,
- * back_ratio or null, kernel_demoted_pages}, helps null, or {holdout_ratio, far_held, far_moved, saved, margin (all
- * null while too little was sampled), latency_held_cycles, latency_moved_cycles (null without latencies)}, kernel
- * {promotes, promoted_pages}, pause null, or {uid, pid, comm (who asked), for_ns (so far), left_ns (null: until
- * resumed)}, tuned[] {key, value, file (what the file says), restart (true: the file's value waits for one)}. Integers
- * are written in full up to 2^63 - 1, where they stop; a reader that takes them for doubles is exact up to 2^53, which
- * is 8 PiB or 104 days of ns.
+ * back_ratio or null, kernel_demoted_pages, n_resting, resting[] {pid, name, left_ns}}, helps null, or {holdout_ratio,
+ * far_held, far_moved, saved, margin (all null while too little was sampled), latency_held_cycles, latency_moved_cycles
+ * (null without latencies)}, kernel {promotes, promoted_pages}, pause null, or {uid, pid, comm (who asked), for_ns (so
+ * far), left_ns (null: until resumed)}, tuned[] {key, value, file (what the file says), restart (true: the file's value
+ * waits for one)}. Integers are written in full up to 2^63 - 1, where they stop; a reader that takes them for doubles
+ * is exact up to 2^53, which is 8 PiB or 104 days of ns.
  */
 char *report_json(const struct report *report);
 

@@ -213,6 +213,24 @@ static void look_at_helps(const struct daemon *daemon, struct report_helps *ret)
 	};
 }
 
+static void look_at_guard(const struct daemon *daemon, struct report_guard *ret)
+{
+	const struct guard_view *view = &daemon->guard;
+
+	*ret = (struct report_guard){
+		.cause = guard_cause_text[view->cause],
+		.left_ns = view->left_ns,
+		.back_ratio = view->back_ratio,
+		.kernel_demoted_pages = view->kernel_demoted_pages,
+		.n_resting = view->n_resting,
+	};
+	for (size_t i = 0; i < view->n_resting && i < GUARD_SHOWN_MAX && i < REPORT_RESTING_MAX; i++) {
+		ret->resting[i].pid = view->resting[i].pid;
+		ret->resting[i].name = view->resting[i].comm;
+		ret->resting[i].left_ns = view->resting[i].left_ns;
+	}
+}
+
 void daemon_with_report(struct daemon *daemon, void (*fn)(void *ctx, const struct report *report), void *ctx)
 {
 	static struct topology_room rooms[NODE_MAX];
@@ -267,12 +285,7 @@ void daemon_with_report(struct daemon *daemon, void (*fn)(void *ctx, const struc
 	look_at_room(daemon, &report.room);
 	look_at_helps(daemon, &report.helps);
 	look_at_pause(daemon, &report.pause);
-	report.guard = (struct report_guard){
-		.cause = guard_cause_text[daemon->guard.cause],
-		.left_ns = daemon->guard.left_ns,
-		.back_ratio = daemon->guard.back_ratio,
-		.kernel_demoted_pages = daemon->guard.kernel_demoted_pages,
-	};
+	look_at_guard(daemon, &report.guard);
 	report.n_moves = moves.n;
 	for (size_t i = 0; i < n_migrators; i++)
 		shown[i] = (struct report_migrator){

@@ -35,6 +35,7 @@ int dataplane_room_make(struct dataplane *dp)
 		.clock = dp->params.clock,
 		.stats = dp->params.stats,
 		.counted = stats_slot_new(dp->params.stats),
+		.owners = dp->owners,
 	};
 
 	dp->victims = victims_new(&params);

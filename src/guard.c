@@ -9,6 +9,7 @@
 #include "clock.h"
 #include "config.h"
 #include "guard.h"
+#include "guard_owners.h"
 #include "log.h"
 #include "parse.h"
 #include "sample.h"
@@ -64,6 +65,8 @@ struct guard {
 	_Atomic uint32_t cause;
 	_Atomic uint32_t back_permille; /* UINT32_MAX: not known */
 
+	struct guard_owners *owners;
+
 	pthread_mutex_t lock;
 	struct mark mark[MARKS]; /* under the lock */
 };
@@ -77,6 +80,11 @@ struct guard *guard_new(const struct guard_params *params)
 	g->params = *params;
 	atomic_init(&g->back_permille, UINT32_MAX);
 	pthread_mutex_init(&g->lock, NULL);
+	g->owners = guard_owners_new(params->owners);
+	if (!g->owners) {
+		guard_free(g);
+		return NULL;
+	}
 	return g;
 }
 
@@ -84,6 +92,7 @@ void guard_free(struct guard *g)
 {
 	if (!g)
 		return;
+	guard_owners_free(g->owners);
 	pthread_mutex_destroy(&g->lock);
 	free(g);
 }
@@ -110,6 +119,13 @@ void guard_look(const struct guard *g, struct guard_view *ret)
 	};
 	if (ret->cause != GUARD_NONE && until_ns > now_ns)
 		ret->left_ns = until_ns - now_ns;
+	ret->n_resting = guard_owners_look(g->owners, now_ns, ret->resting, GUARD_SHOWN_MAX);
+}
+
+bool guard_rests(const struct guard *g, const struct config *config, uint32_t owner_slot, uint64_t start_ticks,
+		 uint64_t now_ns)
+{
+	return guard_owners_rests(g->owners, config, owner_slot, start_ticks, now_ns);
 }
 
 void guard_note_up(struct guard *g, uint32_t owner_slot, uint64_t start_ticks, uint64_t addr, uint64_t now_ns)
@@ -132,6 +148,12 @@ void guard_note_up(struct guard *g, uint32_t owner_slot, uint64_t start_ticks, u
 	atomic_fetch_add_explicit(&g->up, 1, memory_order_relaxed);
 	if (back)
 		atomic_fetch_add_explicit(&g->back, 1, memory_order_relaxed);
+	guard_owners_note(g->owners, owner_slot, start_ticks, back, now_ns);
+}
+
+void guard_note_down(struct guard *g, uint32_t owner_slot, uint64_t start_ticks, uint64_t bytes)
+{
+	guard_owners_note_down(g->owners, owner_slot, start_ticks, bytes);
 }
 
 /* Sum of pgdemote_*; 0: the kernel counts none. */
@@ -305,6 +327,12 @@ void guard_step(struct guard *g, const struct config *config, uint64_t fast_byte
 		return;
 	count(g, now_ns, &now);
 	g->step_ns = now_ns;
+	/* What the others do without it is another thing than what was done until now. */
+	if (guard_owners_step(g->owners, config, now_ns, g->params.counted)) {
+		g->began = false;
+		g->bad = 0;
+		g->back_from = now;
+	}
 	if (guard_holds(g) != GUARD_NONE) {
 		if (now_ns < get(&g->until_ns) &&
 		    now_ns - g->hold_ns < GUARD_HOLD_TIMES * (uint64_t)config->guard_resume_after_sec * NSEC_PER_SEC)
@@ -324,7 +352,9 @@ void guard_step(struct guard *g, const struct config *config, uint64_t fast_byte
 	cause = judge_back(g, config, &now);
 	if (cause == GUARD_NONE)
 		cause = judge(g, &now, fast_bytes ? fast_bytes : 1, &again);
-	if (cause != GUARD_NONE)
+	if (cause == GUARD_AGAINST && guard_owners_blame(g->owners, config, now_ns, g->params.counted))
+		g->bad = 0; /* the others go on */
+	else if (cause != GUARD_NONE)
 		begin_hold(g, config, cause, now_ns);
 	if (cause != GUARD_NONE || again)
 		g->began = false;

@@ -126,6 +126,10 @@ enum migrator_manage migrator_manage_ask(struct migrator_pass_state *p, const st
 		p->waits = true;
 		return MIGRATOR_WAITS;
 	}
+	if (p->m->params.guard && guard_rests(p->m->params.guard, p->config, c->owner_slot, c->start_ticks, now_ns)) {
+		migrator_manage_left(p, c, LEFT_PING_PONG);
+		return MIGRATOR_LEAVES;
+	}
 	if (c->pfn == HOTNESS_NO_PFN)
 		return MIGRATOR_MAY_MOVE;
 	switch (mover_rest_page(p->m->rest, c->pfn, c->owner_slot, now_ns)) {

@@ -320,6 +320,8 @@ static uint64_t move_down(struct migrator_pass_state *p, struct migrator_room *r
 		bytes += room->moved_bytes[i];
 		forget_decision(p, &room->victim[i]);
 	}
+	if (bytes > 0 && p->m->params.guard)
+		guard_note_down(p->m->params.guard, first->owner_slot, first->start_ticks, bytes);
 	stats_add(p->m->params.stats, STAT_DEMOTED_PAGES, bytes / PAGE_SIZE_BYTES);
 	stats_add(p->m->params.stats, STAT_DEMOTED_BYTES, bytes);
 	return bytes;

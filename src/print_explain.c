@@ -57,6 +57,8 @@ static const struct {
 	{ "file", "these are pages of a mapped file", "kinds = { file = true; }, or a rule with it" },
 	{ "fast_max", "the programs of its rule have their share of the fast tier",
 	  "raise fast_max_percent in that rule" },
+	{ "ping_pong", "its pages go up and down, so a guard lets the process rest",
+	  "guard.resume_after_sec is how long; guard.ping_pong_percent is when" },
 	{ "not_looked_at", "it was not looked at yet, or nothing is mapped there any more", "a second or two" },
 };
 

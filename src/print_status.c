@@ -381,6 +381,30 @@ static void put_room(struct screen *s)
 	    print_bytes(cold, doc_number(room, "cold_bytes")), print_bytes(down, moved));
 }
 
+/* Processes that a guard lets rest. */
+static void put_resting(struct screen *s)
+{
+	const json_t *guard = json_object_get(s->doc, "guard"), *list = json_object_get(guard, "resting"), *one;
+	uint64_t n = doc_number(guard, "n_resting");
+	char text[256] = "";
+	size_t i, used = 0;
+
+	json_array_foreach (list, i, one) {
+		int len = snprintf(text + used, sizeof(text) - used, "%s%s (%u) for %llu s", used ? ", " : "",
+				   doc_text(one, "name"), (unsigned int)doc_number(one, "pid"),
+				   (unsigned long long)(doc_number(one, "left_ns") / 1000000000));
+
+		if (len < 0 || (size_t)len >= sizeof(text) - used)
+			break;
+		used += (size_t)len;
+	}
+	text[used] = '\0';
+	if (n > i)
+		snprintf(text + used, sizeof(text) - used, ", and %u more", (unsigned int)(n - i));
+	if (used > 0)
+		row(s, "Resting", 2, "%s: what was promoted of it was pushed out again", text);
+}
+
 /* What it is good for, in words; nothing while nothing is held out. */
 static void put_helps(struct screen *s)
 {
@@ -510,6 +534,7 @@ int print_status(FILE *out, const char *json, bool colour)
 	put_found(&s);
 	put_moved(&s);
 	put_room(&s);
+	put_resting(&s);
 	put_helps(&s);
 	put_rest(&s);
 	put_hints(&s);

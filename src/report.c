@@ -320,6 +320,21 @@ static json_t *make_room(const struct report_room *room, bool *ok)
 	return object;
 }
 
+static json_t *make_resting(const struct report_guard *guard, bool *ok)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < guard->n_resting && i < REPORT_RESTING_MAX; i++) {
+		json_t *one = json_object();
+
+		put(one, "pid", unsigned_number(guard->resting[i].pid), ok);
+		put(one, "name", text(guard->resting[i].name), ok);
+		put(one, "left_ns", unsigned_number(guard->resting[i].left_ns), ok);
+		append(list, one, ok);
+	}
+	return list;
+}
+
 static json_t *make_guard(const struct report_guard *guard, bool *ok)
 {
 	json_t *object = json_object();
@@ -328,6 +343,8 @@ static json_t *make_guard(const struct report_guard *guard, bool *ok)
 	put(object, "left_ns", unsigned_number(guard->left_ns), ok);
 	put(object, "back_ratio", guard->back_ratio < 0 ? json_null() : json_real(guard->back_ratio), ok);
 	put(object, "kernel_demoted_pages", unsigned_number(guard->kernel_demoted_pages), ok);
+	put(object, "n_resting", unsigned_number(guard->n_resting), ok);
+	put(object, "resting", make_resting(guard, ok), ok);
 	return object;
 }
 

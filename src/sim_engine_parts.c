@@ -70,6 +70,7 @@ static int make_victims(struct sim_engine *e)
 		.clock = &e->clock,
 		.stats = e->stats,
 		.counted = e->stats_slot,
+		.owners = e->owners,
 	};
 
 	e->guard = guard_new(&guard_params);

@@ -58,7 +58,7 @@ DATA = {
     "policy": {"evidence", "hotness", "plan", "record"},
     "decider": {"evidence", "hotness", "policy", "slotset", "tablemem"},
     "manage": {"owners"},
-    "guard": set(),
+    "guard": {"owners"},
     "migrator": {"decider", "evidence", "guard", "holdout", "hotness", "manage", "mover", "owners", "plan", "policy", "record", "victims"},
     "mover": {"plan"},
     "victims": {"decider", "evidence", "holdout", "hotness", "manage", "mover", "owners"},

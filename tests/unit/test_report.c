@@ -63,7 +63,12 @@ static struct report make_report(const struct stats *stats)
 			   .margin = 0.04,
 			   .far_held = 0.5,
 			   .far_moved = 0.145 },
-		.guard = { .cause = "x", .left_ns = 7, .back_ratio = 0.25, .kernel_demoted_pages = 11 },
+		.guard = { .cause = "x",
+			   .left_ns = 7,
+			   .back_ratio = 0.25,
+			   .kernel_demoted_pages = 11,
+			   .n_resting = 9,
+			   .resting = { { 77, "thrash", 5 } } },
 		.room = { .way = "exchange", .state = "cold memory was found", .cold_bytes = 3 * MIB, .quiet_ns = 9 },
 		.policy = { .name = "region",
 			    .fitted = true,
@@ -182,6 +187,9 @@ static void document_is_what_users_were_promised(void)
 	CU_ASSERT_EQUAL(number_at(doc, "guard.left_ns"), 7);
 	CU_ASSERT_DOUBLE_EQUAL(json_real_value(at(doc, "guard.back_ratio")), 0.25, 1e-12);
 	CU_ASSERT_EQUAL(number_at(doc, "guard.kernel_demoted_pages"), 11);
+	CU_ASSERT_EQUAL(number_at(doc, "guard.n_resting"), 9);
+	CU_ASSERT_EQUAL(json_array_size(at(doc, "guard.resting")), REPORT_RESTING_MAX);
+	CU_ASSERT_EQUAL(json_integer_value(json_object_get(json_array_get(at(doc, "guard.resting"), 0), "pid")), 77);
 	CU_ASSERT(text_is(doc, "room.way", "exchange"));
 	CU_ASSERT(text_is(doc, "room.state", "cold memory was found"));
 	CU_ASSERT_EQUAL(number_at(doc, "room.cold_bytes"), 3 * MIB);
