@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Room on a fast node that is full. Nodes 2 and 3 are slow. */
+#include "guard.h"
 #include "harness.h"
+#include "manage_left.h"
 #include "victims_rig.h"
 
 #define OLD   100U /* has cold memory on node 0 */
@@ -230,6 +232,112 @@ static void the_kernel_makes_room(void)
 	vrig_free(&v);
 }
 
+/* demotion_enabled is switched while it runs: the way is another one in the next pass, and back. */
+static void the_way_changes_while_it_runs(void)
+{
+	struct victims_rig v;
+	uint64_t down;
+
+	full(&v, 60, RIG_PAGE, 0);
+	v.rig->config.make_room = ROOM_AUTO;
+	set_demotion(&v, false);
+	promote(&v, 100);
+	down = rig_stat(v.rig, STAT_DEMOTED_PAGES);
+	CU_ASSERT_EQUAL(pages_on(&v, HOT, 0), 100);
+	CU_ASSERT(down > 0);
+
+	/* The kernel demotes: nothing goes down by us any more, and promotion goes below the headroom. */
+	set_demotion(&v, true);
+	v.rig->now_ns += 4 * NSEC_PER_SEC;
+	v.rig->kernel.free_pages[0] = KEEP;
+	rig_hot(v.rig, HOT, 200, 2000, 3000, 0);
+	for (int i = 0; i < 6; i++) {
+		CU_ASSERT_EQUAL(rig_pass(v.rig), 0);
+		v.rig->now_ns += 100 * NSEC_PER_MSEC;
+	}
+	CU_ASSERT_EQUAL(rig_stat(v.rig, STAT_DEMOTED_PAGES), down);
+	CU_ASSERT(pages_on(&v, HOT, 0) > 100);
+	CU_ASSERT(v.rig->kernel.free_pages[0] < KEEP);
+
+	/* And doesn't any more: what went below the headroom is made good, and then room is made. */
+	set_demotion(&v, false);
+	vrig_run(&v, 15);
+	v.rig->kernel.free_pages[0] = KEEP - 100;
+	rig_hot(v.rig, HOT, 3000, 100, 6000, 0);
+	for (int i = 0; i < 6; i++) {
+		CU_ASSERT_EQUAL(rig_pass(v.rig), 0);
+		v.rig->now_ns += 100 * NSEC_PER_MSEC;
+	}
+	CU_ASSERT(rig_stat(v.rig, STAT_DEMOTED_PAGES) > down);
+	CU_ASSERT(v.rig->kernel.free_pages[0] >= KEEP);
+	vrig_free(&v);
+}
+
+/* Nothing on the fast node is managed, and the kernel demotes nothing: no call is made, again and again. */
+static void nothing_may_go_down(void)
+{
+	struct victims_rig v;
+
+	vrig_new(&v);
+	v.rig->kernel.free_pages[0] = v.rig->kernel.free_pages[1] = KEEP;
+	vrig_run(&v, QUIET_SEC + 20);
+	promote(&v, 100);
+	vrig_run(&v, 20);
+	promote(&v, 100);
+	CU_ASSERT_EQUAL(pages_on(&v, HOT, 2), 100);
+	CU_ASSERT_EQUAL(rig_stat(v.rig, STAT_MOVE_CALLS), 0);
+	CU_ASSERT_EQUAL(v.rig->result.limit, LIMIT_NO_COLD);
+	vrig_free(&v);
+}
+
+/* A process that plays ping-pong rests: what is promoted is of the others. */
+static void who_rests_stays(void)
+{
+	struct victims_rig v;
+	struct guard_params params;
+	struct owner *owner;
+	struct guard *guard;
+
+	full(&v, 60, RIG_PAGE, 0);
+	v.rig->config.guard_ping_pong_percent = 10;
+	v.rig->config.guard_resume_after_sec = 100;
+	params = (struct guard_params){ .root = v.rig->machine.root,
+					.clock = &v.rig->clock,
+					.stats = v.rig->stats,
+					.counted = v.rig->params.stats,
+					.owners = v.rig->owners };
+	guard = guard_new(&params);
+	migrator_free(v.rig->migrator);
+	v.rig->params.guard = guard;
+	v.rig->migrator = migrator_new(&v.rig->params);
+	rig_hot(v.rig, HOT, 0, 100, 1000, 0);
+	rig_hot(v.rig, HOT + 1, 0, 100, 2000, 0);
+	rcu_enter();
+	CU_ASSERT_EQUAL_FATAL(owners_get(v.rig->owners, HOT, v.rig->now_ns, &owner), 0);
+	for (uint64_t i = 0; i < 8000; i++)
+		guard_note_up(guard, owner->slot, owner->start_ticks, i % 4000 * RIG_PAGE, v.rig->now_ns);
+	rcu_leave();
+	guard_step(guard, &v.rig->config, RIG_NODE_BYTES);
+	for (int i = 0; i < 6; i++) {
+		CU_ASSERT_EQUAL(rig_pass(v.rig), 0);
+		v.rig->now_ns += 100 * NSEC_PER_MSEC;
+	}
+	CU_ASSERT_EQUAL(pages_on(&v, HOT, 0), 0);
+	CU_ASSERT_EQUAL(pages_on(&v, HOT + 1, 0), 100);
+	CU_ASSERT_EQUAL(manage_left_bytes(migrator_left(v.rig->migrator), LEFT_PING_PONG), 100 * RIG_PAGE);
+	/* Its time is over. */
+	v.rig->now_ns += 100 * NSEC_PER_SEC;
+	guard_step(guard, &v.rig->config, RIG_NODE_BYTES);
+	rig_hot(v.rig, HOT, 0, 100, 1000, 0);
+	for (int i = 0; i < 6; i++) {
+		CU_ASSERT_EQUAL(rig_pass(v.rig), 0);
+		v.rig->now_ns += 100 * NSEC_PER_MSEC;
+	}
+	CU_ASSERT_EQUAL(pages_on(&v, HOT, 0), 100);
+	vrig_free(&v);
+	guard_free(guard);
+}
+
 static void the_way_is_chosen(void)
 {
 	static const struct {
@@ -254,4 +362,5 @@ static void the_way_is_chosen(void)
 TEST_MAIN(migrator_room, TEST(cold_memory_makes_room), TEST(room_is_not_made_twice), TEST(huge_pages_go_down_whole),
 	  TEST(off_moves_nothing_down), TEST(observing_moves_nothing_down), TEST(nothing_cold_is_said),
 	  TEST(a_full_slow_node_takes_nothing), TEST(what_refuses_is_not_asked_again), TEST(the_headroom_comes_first),
-	  TEST(down_keeps_to_the_rate), TEST(the_kernel_makes_room), TEST(the_way_is_chosen))
+	  TEST(down_keeps_to_the_rate), TEST(the_kernel_makes_room), TEST(the_way_changes_while_it_runs),
+	  TEST(nothing_may_go_down), TEST(who_rests_stays), TEST(the_way_is_chosen))
