@@ -15,6 +15,7 @@ Layout (all of it below one folder):
         stamp.json    the packages with their versions, the kernel's release
         base-*.cpio   the part of the initramfs that never changes
     ibs/KEY/          plugin and module of the lab's IBS, built when first used
+    debian/, perf/    what only some tests want, fetched by itself: KEY/ with a stamp.json, and current
 Nothing outside of it is written, and no package is installed.
 """
 import ctypes
@@ -414,7 +415,7 @@ def fetch(cache):
         key = hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]
         if have and os.path.basename(have[0]) == key:
             say(f"the lab's cache has everything ({len(packages)} packages): {cache}")
-            remove_other_sets(cache, key)
+            remove_others(cache, os.path.join(cache, "sets"), (key,))
             return
         archives = os.path.join(cache, "archives")
         left = sum(p[3] for p in packages if not has_file(archives, p)) / 1e6
@@ -447,20 +448,78 @@ def fetch(cache):
             os.rename(new, final)
             write_whole(os.path.join(cache, "current"), key + "\n")
             shutil.rmtree(archives, ignore_errors=True)
-            remove_other_sets(cache, key)
+            remove_others(cache, os.path.join(cache, "sets"), (key,))
         finally:
             give_back(cache)
         say(f"the lab is ready: kernel {releases[0]}, {sum_sizes(cache) / 1e6:.0f} MB on disk, "
             f"{time.monotonic() - started:.0f} s")
 
 
-def remove_other_sets(cache, key):
+# ---- what only some tests want ----------------------------------------------------
+
+def fetch_aside(cache, name, find_packages, prepare):
+    """Bring packages into the cache beside the sets, as NAME/KEY/, which appears whole. @prepare(unpacked, new) makes a
+    folder of what they hold. When they can't be had, what is there stays in use."""
+    make_folder(cache)
+    with Lock(cache, "fetch.lock", True, 600):
+        base = os.path.join(cache, name)
+        try:
+            packages = find_packages(cache)
+        except LabError as error:
+            if not os.path.exists(os.path.join(base, "current")):
+                raise
+            say(f"{name} stays as it is: {error}")
+            return
+        names = sorted(f"{package}_{version}" for package, version, _, _ in packages)
+        key = hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]
+        final = os.path.join(base, key)
+        if os.path.exists(os.path.join(final, "stamp.json")):
+            write_whole(os.path.join(base, "current"), key + "\n")
+            say(f"the lab's cache has {name}: {final}")
+            return
+        say(f"fetching {len(packages)} packages, {sum(each[3] for each in packages) / 1e6:.0f} MB; nothing is installed")
+        new, unpacked = final + ".new", final + ".unpacked"
+        archives = os.path.join(cache, "archives")
+        make_folder(base)
+        try:
+            for folder in (new, unpacked):
+                shutil.rmtree(folder, ignore_errors=True)
+            download(cache, packages)
+            unpack(archives, packages, unpacked)
+            os.makedirs(new)
+            prepare(unpacked, new)
+            with open(os.path.join(new, "stamp.json"), "w", encoding="utf-8") as file:
+                json.dump({"packages": names}, file, indent=1)
+            os.rename(new, final)
+            write_whole(os.path.join(base, "current"), key + "\n")
+            for _, _, file, _ in packages:
+                os.unlink(os.path.join(archives, file))
+            for folder in (os.path.join(archives, "partial"), archives):
+                if not os.listdir(folder):
+                    os.rmdir(folder)
+            remove_others(cache, base, (key, "current"))
+        finally:
+            for folder in (new, unpacked):
+                shutil.rmtree(folder, ignore_errors=True)
+            give_back(cache)
+        say(f"{name} is in {final}, {sum_sizes(final) / 1e6:.0f} MB")
+
+
+def find_aside(cache, name):
+    """The folder that fetch_aside() made and the names of its packages; OSError or ValueError when there is none."""
+    with open(os.path.join(cache, name, "current"), encoding="ascii") as file:
+        folder = os.path.join(cache, name, os.path.basename(file.read().strip()))
+    with open(os.path.join(folder, "stamp.json"), encoding="utf-8") as file:
+        return folder, json.load(file)["packages"]
+
+
+def remove_others(cache, base, kept):
     """Unless a machine is running, which may use one; then the next fetch does it."""
-    others = [name for name in os.listdir(os.path.join(cache, "sets")) if name != key]
     try:
         with Lock(cache, "lock", True, 0):
-            for name in others:
-                shutil.rmtree(os.path.join(cache, "sets", name), ignore_errors=True)
+            for name in os.listdir(base):
+                if name not in kept:
+                    shutil.rmtree(os.path.join(base, name), ignore_errors=True)
     except LabError:
         pass
 

@@ -7,8 +7,6 @@ same file apart. perf comes from the distribution, into the lab's cache (--fetch
 """
 import argparse
 import collections
-import hashlib
-import json
 import os
 import re
 import shutil
@@ -76,16 +74,8 @@ SOURCES = {"(reserved)": "reserved", "Local node cache": "local_cache", "Remote 
 
 def perf_packages(cache):
     """linux-perf and the libraries it may be linked with."""
-    empty = os.path.join(cache, "empty")
-    labcache.make_folder(os.path.join(empty, "archives", "partial"))
-    with open(os.path.join(empty, "status"), "w", encoding="ascii"):
-        pass
-    found = labcache.parse_uris(labcache.apt(
-        ["apt-get", *labcache.APT_OPTIONS, "-o", f"Dir::State::status={empty}/status",
-         "-o", "Dir::State::extended_states=/dev/null", "-o", f"Dir::Cache::archives={empty}/archives",
-         "-y", "--no-install-recommends", "--print-uris", "install", "linux-perf"]))
-    kept = [package for package in found if package[0] in ("linux-perf", "zlib1g") or
-            re.match(r"lib(?!.*-(stdlib|minimal|common)$)", package[0])]
+    kept = [package for package in labcache.with_dependencies(cache, ("linux-perf",))
+            if package[0] in ("linux-perf", "zlib1g") or re.match(r"lib(?!.*-(stdlib|minimal|common)$)", package[0])]
     if not any(package[0] == "linux-perf" for package in kept):
         raise LabError("apt names no file for linux-perf")
     return kept
@@ -108,72 +98,16 @@ def closure(root):
     return found
 
 
-def fetch(cache):
-    labcache.make_folder(cache)
-    with labcache.Lock(cache, "fetch.lock", True, 600):
-        try:
-            packages = perf_packages(cache)
-        except LabError as error:
-            if not os.path.exists(os.path.join(cache, "perf", "current")):
-                raise
-            say(f"perf stays as it is: {error}")
-            return
-        names = sorted(f"{name}_{version}" for name, version, _, _ in packages)
-        base = os.path.join(cache, "perf")
-        key = hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]
-        final = os.path.join(base, key)
-        if os.path.exists(os.path.join(final, "stamp.json")):
-            labcache.write_whole(os.path.join(base, "current"), key + "\n")
-            say(f"the lab's cache has perf: {final}")
-            return
-        say(f"fetching {len(packages)} packages, {sum(each[3] for each in packages) / 1e6:.0f} MB; "
-            "nothing is installed")
-        new, unpacked = final + ".new", final + ".unpacked"
-        archives = os.path.join(cache, "archives")
-        labcache.make_folder(base)
-        try:
-            for folder in (new, unpacked):
-                shutil.rmtree(folder, ignore_errors=True)
-            labcache.download(cache, packages)
-            labcache.unpack(archives, packages, unpacked)
-            os.makedirs(os.path.join(new, "lib"))
-            for name, path in closure(unpacked).items():
-                shutil.copy(path, os.path.join(new, name))
-            with open(os.path.join(new, "stamp.json"), "w", encoding="utf-8") as file:
-                json.dump({"packages": names}, file, indent=1)
-            os.rename(new, final)
-            labcache.write_whole(os.path.join(base, "current"), key + "\n")
-            for _, _, name, _ in packages:
-                os.unlink(os.path.join(archives, name))
-            for folder in (os.path.join(archives, "partial"), archives):
-                if not os.listdir(folder):
-                    os.rmdir(folder)
-            remove_others(cache, base, key)
-        finally:
-            for folder in (new, unpacked):
-                shutil.rmtree(folder, ignore_errors=True)
-            labcache.give_back(cache)
-        say(f"perf is in {final}, {labcache.sum_sizes(final) / 1e6:.0f} MB")
-
-
-def remove_others(cache, base, key):
-    """Unless a machine is running, with perf perhaps; then the next fetch does it."""
-    try:
-        with labcache.Lock(cache, "lock", True, 0):
-            for name in os.listdir(base):
-                if name not in (key, "current"):
-                    shutil.rmtree(os.path.join(base, name), ignore_errors=True)
-    except LabError:
-        pass
+def take_perf(unpacked, new):
+    os.makedirs(os.path.join(new, "lib"))
+    for name, path in closure(unpacked).items():
+        shutil.copy(path, os.path.join(new, name))
 
 
 def cached_perf(cache):
     """The folder, and perf's version as its package has it."""
     try:
-        with open(os.path.join(cache, "perf", "current"), encoding="ascii") as file:
-            folder = os.path.join(cache, "perf", os.path.basename(file.read().strip()))
-        with open(os.path.join(folder, "stamp.json"), encoding="utf-8") as file:
-            names = json.load(file)["packages"]
+        folder, names = labcache.find_aside(cache, "perf")
         return folder, next(name for name in names if name.startswith("linux-perf_"))
     except (OSError, ValueError, KeyError, StopIteration) as error:
         raise LabError("perf is not in the lab's cache: run tests/lab/ibs/perf_check.py --fetch", 77) from error
@@ -444,7 +378,7 @@ def main():
     scratch = tempfile.mkdtemp(prefix="pghotd-perf-")
     try:
         if options.fetch:
-            fetch(cache)
+            labcache.fetch_aside(cache, "perf", perf_packages, take_perf)
             return 0
         return check(cache, options, scratch)
     except LabError as error:
