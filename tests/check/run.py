@@ -380,7 +380,7 @@ class Check:
 
     def start_fetch(self):
         if not self.only or "lab" in self.only:
-            self.fetching = Step("lab-fetch.log", [LAB, "fetch"], 1200)
+            self.fetching = Step("lab-fetch.log", [LAB, "fetch", "--debian"], 1200)
 
     def lab(self, counts):
         def event(line):
@@ -408,11 +408,15 @@ class Check:
         build = os.path.join(OUT, "gcc")
         programs = ["src/pghotd", "src/pghotctl", "tests/lab/hotset", "tests/lab/movecost",
                     "tests/lab/outcomes", "tests/lab/trouble"]
+        # For the machine that has it installed.
+        tree = os.path.join(OUT, "lab-tree")
+        shutil.rmtree(tree, ignore_errors=True)
+        self.one(counts, "lab install", ["meson", "install", "-C", build, "--no-rebuild", "--destdir", tree], 120)
         for turn in range(3 if self.long else 1):
             for (machine, ibs), tests in machines.items():
                 machine = f"{machine}-{ibs}" if ibs else machine
                 bound = sum(test.seconds for test in tests) + 400
-                words = [LAB, "boot", "--out", os.path.join(OUT, f"lab-{machine}-{turn}")]
+                words = [LAB, "boot", "--out", os.path.join(OUT, f"lab-{machine}-{turn}"), "--tree", tree]
                 for program in programs:
                     words += ["--bin", os.path.join(build, program)]
                 if self.long:

@@ -23,8 +23,8 @@ FETCHED_PROGRAMS = ("redis-server", "redis-benchmark", "redis-cli")
 class Archive:
     """A cpio archive in memory (newc), folders made as needed."""
 
-    def __init__(self):
-        self.parts, self.folders, self.count = [], set(), 0
+    def __init__(self, place=lambda name: name):
+        self.parts, self.folders, self.count, self.place = [], set(), 0, place
 
     def _entry(self, name, mode, data=b"", device=(0, 0)):
         self.count += 1
@@ -34,6 +34,7 @@ class Archive:
         self.parts += [head, b"\0" * (-len(head) % 4), data, b"\0" * (-len(data) % 4)]
 
     def folder(self, name, mode=0o755):
+        name = self.place(name)
         parent = os.path.dirname(name)
         if parent and parent not in self.folders:
             self.folder(parent)
@@ -42,7 +43,7 @@ class Archive:
             self._entry(name, stat.S_IFDIR | mode)
 
     def file(self, name, data, mode=0o644):
-        name = name.lstrip("/")
+        name = self.place(name.lstrip("/"))
         if os.path.dirname(name):
             self.folder(os.path.dirname(name))
         self._entry(name, stat.S_IFREG | mode, data.encode() if isinstance(data, str) else data)
@@ -51,8 +52,11 @@ class Archive:
         self.folder(os.path.dirname(name))
         self._entry(name, stat.S_IFCHR | 0o600, device=(major, minor))
 
-    def link(self, name, target):
-        self.folder(os.path.dirname(name))
+    def link(self, name, target, placed=False):
+        """@placed: the name stays as it is."""
+        name = name if placed else self.place(name)
+        if os.path.dirname(name):
+            self.folder(os.path.dirname(name))
         self._entry(name, stat.S_IFLNK | 0o777, target.encode())
 
     def whole(self):
@@ -106,6 +110,34 @@ def modules_in_order(modules_folder, names):
     return order
 
 
+def add_tree(archive, root):
+    """Everything below @root, as root's own. Its files."""
+    found = []
+    for folder, folders, files in os.walk(root):
+        folders.sort()
+        for name in sorted(folders + files):
+            path = os.path.join(folder, name)
+            inner, mode = os.path.relpath(path, root), os.lstat(path).st_mode
+            if stat.S_ISLNK(mode):
+                archive.link(inner, os.readlink(path))
+            elif stat.S_ISDIR(mode):
+                archive.folder(inner)
+            elif stat.S_ISREG(mode):
+                archive.file(inner, read(path), stat.S_IMODE(mode))
+                found.append(path)
+    return found
+
+
+def add_own(archive, folder, stamp, busybox):
+    """What every machine starts with."""
+    archive.file(busybox, read(os.path.join(folder, "qemu", "bin", "busybox")), 0o755)
+    modules = modules_in_order(os.path.join(folder, "kernel", "lib", "modules",
+                                            stamp["release"]), GUEST_MODULES)
+    for name, data in modules:
+        archive.file(f"lab/modules/{name}.ko", data)
+    archive.file("lab/modules/order", "".join(name + "\n" for name, _ in modules))
+
+
 def base_archive(folder, stamp):
     """busybox and the modules of every run, built once for a set and a state of this file."""
     key = hashlib.sha256(read(os.path.abspath(__file__))).hexdigest()[:8]
@@ -120,13 +152,8 @@ def base_archive(folder, stamp):
     archive.link("usr/bin", "/bin")
     archive.link("usr/sbin", "/bin")
     archive.link("var/run", "/run")
-    archive.file("bin/busybox", read(os.path.join(folder, "qemu", "bin", "busybox")), 0o755)
+    add_own(archive, folder, stamp, "bin/busybox")
     archive.link("bin/sh", "busybox")
-    modules = modules_in_order(os.path.join(folder, "kernel", "lib", "modules",
-                                            stamp["release"]), GUEST_MODULES)
-    for name, data in modules:
-        archive.file(f"lab/modules/{name}.ko", data)
-    archive.file("lab/modules/order", "".join(name + "\n" for name, _ in modules))
     data = archive.whole()
     try:
         for name in os.listdir(folder):
@@ -172,16 +199,17 @@ def fetched_libraries(folder, path):
             for name, where in re.findall(r"^\s*(\S+) => (/\S+) \(0x", done.stdout, re.M)}
 
 
-def run_archive(options, tests, programs, stamp, folder, more_files=()):
-    """What differs from run to run: the guest's own files, tests and programs."""
-    archive, wanted = Archive(), {}
+def run_archive(archive, init, options, tests, programs, stamp, folder, more_files=(), tree=None):
+    """What differs from run to run: the guest's own files, tests and programs. @init is the first program, @tree a folder
+    that is laid over the root."""
+    wanted = {}
     # Theirs first: where this machine's programs have the same library, it may be a newer one, which serves both.
     for path in programs.values():
         if path.startswith(folder + os.sep):
             wanted.update(fetched_libraries(folder, path))
     guest = os.path.join(LAB, "guest")
     for name in sorted(os.listdir(guest)):
-        where = "init" if name == "init" else f"lab/{name}"
+        where = "init" if name == init else f"lab/{name}"
         archive.file(where, read(os.path.join(guest, name)), 0o755)
     for test in tests:
         archive.file(f"lab/tests/{test.name}.sh", read(test.path), 0o755)
@@ -198,6 +226,9 @@ def run_archive(options, tests, programs, stamp, folder, more_files=()):
             raise LabError(f"--file wants PATH:/GUESTPATH, not '{pair}'", 64)
         archive.file(target, read(source), stat.S_IMODE(os.stat(source).st_mode) | 0o444)
         wanted.update(libraries(source))
+    for path in add_tree(archive, tree) if tree else ():
+        if os.access(path, os.X_OK):
+            wanted.update(libraries(path))
     for target, source in wanted.items():
         archive.file(target, read(source), 0o755)
     if options.module:

@@ -14,6 +14,7 @@ import tempfile
 import time
 
 import labcache
+import labdebian
 import labimage
 from ibs import labibs
 from labcache import LabError, say
@@ -37,7 +38,12 @@ MACHINES = {
     "no-hmat": ((1024, 512), None, "two nodes that the kernel takes for one tier"),
     "two-far": ((1024, 512, 512), (100, 300, 500), "a fast node and two slow ones, two tiers"),
     "counted": ((1024, 512), (100, 300), "as two-tier, and its clock counts instructions"),
+    "debian": ((1024, 512), (100, 300), "as two-tier, with systemd; its slow memory is not online yet"),
 }
+# The first program of a machine that has a whole Debian, and the nodes whose memory is plugged in, as CXL memory may be:
+# the kernel doesn't use it before it is told to.
+DEBIAN = {"debian": "debian-init"}
+PLUGGED = {"debian": (1,)}
 # The clock advances 8 ns with each instruction of a CPU, so that times are those of the guest's own work, whatever else
 # the host does. The CPUs take turns, each until a timer is due.
 COUNTED = {"counted": ["-icount", "shift=3,sleep=off"]}
@@ -111,15 +117,20 @@ def machine_arguments(name, mem, smp):
             raise LabError(f"--mem wants {len(sizes)} sizes of at least 128 MiB for '{name}'", 64)
         sizes = given
     hmat = ",hmat=on" if latencies else ""
-    words = ["-machine", "q35" + hmat, "-m", f"{sum(sizes)}M", "-smp", str(smp)]
+    plugged = PLUGGED.get(name, ())
+    fixed = sum(size for node, size in enumerate(sizes) if node not in plugged)
+    slots = f",slots={len(plugged)},maxmem={sum(sizes) + 1024}M" if plugged else ""
+    words = ["-machine", "q35" + hmat, "-m", f"{fixed}M{slots}", "-smp", str(smp)]
     for node, size in enumerate(sizes):
         words += ["-object", f"memory-backend-ram,id=m{node},size={size}M"]
-        numa = f"node,nodeid={node},memdev=m{node}"
+        numa = f"node,nodeid={node}" + (f",memdev=m{node}" if node not in plugged else "")
         if node == 0:
             numa += f",cpus=0-{smp - 1}"
         elif latencies:
             numa += ",initiator=0"
         words += ["-numa", numa]
+        if node in plugged:
+            words += ["-device", f"pc-dimm,id=d{node},memdev=m{node},node={node}"]
     for node in range(1, len(sizes)):
         for other in range(node):
             words += ["-numa", f"dist,src={other},dst={node},val={30 + 20 * node}"]
@@ -167,7 +178,8 @@ def qemu_command(folder, stamp, machine, options, files, ibs=None):
               "-device", "virtio-9p-pci,fsdev=out,mount_tag=out",
               "-kernel", os.path.join(folder, "kernel", "boot", "vmlinuz-" + stamp["release"]),
               "-initrd", files["initramfs"],
-              "-append", "console=ttyS0 panic=-1 loglevel=5 audit=0 no_timer_check random.trust_cpu=on "
+              "-append", ("memhp_default_state=offline " if machine in PLUGGED else "") +
+                         "console=ttyS0 panic=-1 loglevel=5 audit=0 no_timer_check random.trust_cpu=on "
                          "mitigations=off " + options.append]
     if ibs:
         sizes, latencies, _ = MACHINES[machine]
@@ -329,6 +341,9 @@ def boot_tests(cache, options, tests, show=True, live=None):
     ibs = find_ibs(options, tests)
     if not 1 <= options.smp <= 16:
         raise LabError("--smp wants 1 to 16", 64)
+    if machine in DEBIAN and not getattr(options, "tree", None):
+        raise LabError(f"the machine {machine} has pghotd installed: --tree wants what "
+                       "'meson install -C build --destdir DIR' made", 64)
     if not os.path.isdir(cache) or labcache.current_set(cache) is None:
         raise LabError(f"the lab's cache {cache} is empty: run 'lab fetch' first", 77)
     with labcache.Lock(cache, "lock", False, 600):
@@ -353,9 +368,13 @@ def boot_tests(cache, options, tests, show=True, live=None):
             if ibs:
                 files["ibs"] = labibs.build(cache, folder, stamp, scratch)
                 more = labibs.guest_files(ibs, files["ibs"])
+            base = labdebian.base_archive(cache, folder, stamp) if machine in DEBIAN else labimage.base_archive(folder, stamp)
+            archive = labimage.Archive(labdebian.place) if machine in DEBIAN else labimage.Archive()
+            tree = options.tree if machine in DEBIAN else None
             with open(files["initramfs"], "wb") as file:
-                file.write(labimage.base_archive(folder, stamp))
-                file.write(labimage.run_archive(options, tests, programs, stamp, folder, more))
+                file.write(base)
+                file.write(labimage.run_archive(archive, DEBIAN.get(machine, "init"), options, tests, programs, stamp,
+                                                folder, more, tree))
             command, module_folder = qemu_command(folder, stamp, machine, options, files, ibs)
             boot_seconds = BOOT_SECONDS * (labibs.BOOT_FACTOR if ibs else 1)
             seconds = options.timeout or sum(test.seconds for test in tests) + boot_seconds
