@@ -45,7 +45,8 @@ struct regions {
 	struct retire *retire;
 	unsigned int shards;
 	unsigned int index_bits;
-	uint32_t pages_max; /* of one shard */
+	uint32_t pages_max;  /* of one shard */
+	struct region *pool; /* of all shards, in the order of their numbers: by slot */
 	struct region_shard shard[];
 };
 
@@ -65,9 +66,7 @@ static inline uint64_t regions_hash(uint64_t key)
 
 static inline struct region *regions_slot(const struct regions *regions, uint32_t slot)
 {
-	const struct region_shard *shard = &regions->shard[slot >> regions->index_bits];
-
-	return &shard->pool[slot & ((1U << regions->index_bits) - 1)];
+	return &regions->pool[slot];
 }
 
 /* regions_find() by key. */

@@ -44,11 +44,12 @@ static size_t regions_bytes(unsigned int shards)
 
 static size_t pool_bytes(const struct regions *regions)
 {
-	return (size_t)regions->pages_max * REGIONS_PAGE_SLOTS * sizeof(struct region);
+	return ((size_t)regions->shards << regions->index_bits) * sizeof(struct region);
 }
 
-static int init_shard(struct regions *regions, struct region_shard *shard)
+static int init_shard(struct regions *regions, unsigned int shard_nr)
 {
+	struct region_shard *shard = &regions->shard[shard_nr];
 	struct region_table *table = new_table(tablemem_alloc(regions->mem, table_bytes(TABLE_MIN)), TABLE_MIN);
 
 	pthread_mutex_init(&shard->lock, NULL);
@@ -56,11 +57,11 @@ static int init_shard(struct regions *regions, struct region_shard *shard)
 	if (!table)
 		return -ENOMEM;
 	shard->crowded = tablemem_alloc(regions->mem, (regions->pages_max + 63) / 64 * sizeof(uint64_t));
-	shard->pool = regions->mem->ops->reserve(regions->mem->ops->ctx, pool_bytes(regions));
-	if (!shard->crowded || !shard->pool ||
+	if (!shard->crowded || !regions->pool ||
 	    tablerange_init(regions->mem, &shard->used_range, (size_t)regions->pages_max * sizeof(uint64_t)) < 0)
 		return -ENOMEM;
 	shard->used = (_Atomic uint64_t *)(void *)shard->used_range.base;
+	shard->pool = regions->pool + ((size_t)shard_nr << regions->index_bits);
 	return 0;
 }
 
@@ -80,8 +81,9 @@ struct regions *regions_new(struct tablemem *mem, struct retire *retire, unsigne
 	/* The last page is left out: its last indices would not fit into a bucket beside "empty" and "removed". */
 	regions->pages_max = (1U << regions->index_bits) / REGIONS_PAGE_SLOTS - 1;
 	retire_handle(retire, RETIRE_REGION_TABLE, free_table, mem);
+	regions->pool = mem->ops->reserve(mem->ops->ctx, pool_bytes(regions));
 	for (unsigned int i = 0; i < shards; i++) {
-		if (init_shard(regions, &regions->shard[i]) < 0) {
+		if (init_shard(regions, i) < 0) {
 			/* Those behind it are zeroed, and have no lock yet. */
 			for (unsigned int j = i + 1; j < shards; j++)
 				pthread_mutex_init(&regions->shard[j].lock, NULL);
@@ -112,8 +114,6 @@ static void free_shard(struct regions *regions, struct region_shard *shard)
 	if (table)
 		free_table(regions->mem, &table->retired);
 	tablemem_free(regions->mem, shard->crowded, (regions->pages_max + 63) / 64 * sizeof(uint64_t));
-	if (shard->pool)
-		regions->mem->ops->unreserve(regions->mem->ops->ctx, shard->pool, pool_bytes(regions));
 	tablerange_done(regions->mem, &shard->used_range);
 	pthread_mutex_destroy(&shard->lock);
 }
@@ -124,6 +124,8 @@ void regions_free(struct regions *regions)
 		return;
 	for (unsigned int i = 0; i < regions->shards; i++)
 		free_shard(regions, &regions->shard[i]);
+	if (regions->pool)
+		regions->mem->ops->unreserve(regions->mem->ops->ctx, regions->pool, pool_bytes(regions));
 	tablemem_free_lines(regions->mem, regions, regions_bytes(regions->shards));
 }
 
