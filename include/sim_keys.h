@@ -40,6 +40,9 @@ extern const size_t n_sim_groups;
 const struct sim_group *sim_group_find(const char *name, size_t len);
 const struct sim_key *sim_key_find(const struct sim_group *group, const char *name);
 
+/* The name that is nearest to @name, which is none: of a key, at the top level of a group, too. "": none is near. */
+const char *sim_key_nearest(const struct sim_group *group, const char *name);
+
 /* All keys of a group or item at @base (its struct) to their defaults. */
 void sim_group_defaults(const struct sim_group *group, void *base);
 

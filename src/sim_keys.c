@@ -141,6 +141,24 @@ const struct sim_key *sim_key_find(const struct sim_group *group, const char *na
 	return NULL;
 }
 
+const char *sim_key_nearest(const struct sim_group *group, const char *name)
+{
+	/* More than a good third of the letters different: another word. */
+	unsigned int best = 2 + (unsigned int)strlen(name) * 2 / 5;
+	const char *nearest = "";
+
+	for (size_t i = 0; i < group->n_keys + (group->name[0] ? 0 : n_sim_groups); i++) {
+		const char *candidate = i < group->n_keys ? group->keys[i].name : sim_groups[i - group->n_keys].name;
+		unsigned int d = parse_distance(name, candidate);
+
+		if (d >= best || !candidate[0])
+			continue;
+		best = d;
+		nearest = candidate;
+	}
+	return nearest;
+}
+
 static void *field(const struct sim_key *key, void *base)
 {
 	return (char *)base + key->offset;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
+#include "config_value.h"
 #include "parse.h"
 #include "sim_keys.h"
 #include "sim_scenario.h"
@@ -86,6 +87,17 @@ static int load_value(const struct load *load, const struct sim_key *key, void *
 	return r < 0 ? fail_at(load, setting, why) : 0;
 }
 
+static int fail_no_key(const struct load *load, const config_setting_t *setting, const struct sim_group *group)
+{
+	const char *nearest = sim_key_nearest(group, config_setting_name(setting));
+	char why[WHY_BYTES];
+
+	if (!*nearest)
+		return fail_at(load, setting, "there is no such key, see pghot-scenario(5)");
+	snprintf(why, sizeof(why), "there is no such key; did you mean %s?", nearest);
+	return fail_at(load, setting, why);
+}
+
 static int load_keys(const struct load *load, const struct sim_group *group, void *base,
 		     const config_setting_t *setting)
 {
@@ -94,7 +106,7 @@ static int load_keys(const struct load *load, const struct sim_group *group, voi
 		const struct sim_key *key = sim_key_find(group, config_setting_name(value));
 
 		if (!key)
-			return fail_at(load, value, "there is no such key, see pghot-scenario(5)");
+			return fail_no_key(load, value, group);
 		if (load_value(load, key, base, value) < 0)
 			return -EINVAL;
 	}
@@ -182,7 +194,7 @@ static int load_top(const struct load *load, const config_setting_t *root)
 		else if (key)
 			r = load_value(load, key, load->scenario, setting);
 		else if (!group)
-			r = fail_at(load, setting, "there is no such key, see pghot-scenario(5)");
+			r = fail_no_key(load, setting, &sim_groups[0]);
 		else if (group->item_size)
 			r = load_list(load, group, setting);
 		else if (config_setting_is_group(setting))
@@ -340,9 +352,14 @@ int sim_scenario_set(struct sim_scenario *scenario, const char *key, const char 
 	}
 	found = group ? sim_key_find(group, name) : NULL;
 	if (!found) {
+		const char *nearest = sim_key_nearest(group ? group : &sim_groups[0], group ? name : key);
+
 		/* Options of the daemon have the same form, with or without the group that holds them in the file. */
 		if (strncmp(key, "config.", 7) == 0)
 			key += 7;
+		else if (*nearest && !option_find(key) && !config_first_in_group(key))
+			return fail(error, "%s: there is no such key; did you mean %.*s%s?", key, (int)(name - key),
+				    key, nearest);
 		return config_set(&scenario->config, key, value, error);
 	}
 	if (sim_key_put(found, base, value, why, sizeof(why)) < 0)

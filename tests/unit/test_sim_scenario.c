@@ -44,7 +44,7 @@ static const struct {
 	const char *text, *says;
 } bad[] = {
 	{ "seconds = ;", "mine.conf:1:" },
-	{ "\nsecond = 5;", "mine.conf:2: second: there is no such key" },
+	{ "\nsecond = 5;", "mine.conf:2: second: there is no such key; did you mean seconds?" },
 	{ "seconds = \"5\";", "a number from 1 to 86400 s is wanted" },
 	{ "seconds = 0;", "seconds: a number from 1" },
 	{ "seed = 1.5;", "a whole number" },
@@ -127,6 +127,16 @@ static void any_key_can_be_set(void)
 	CU_ASSERT_EQUAL(sim_scenario_set(&scenario, "sampler.per_sec", "many", error), -EINVAL);
 	CU_ASSERT_PTR_NOT_NULL(strstr(error, "samples/s is wanted"));
 	CU_ASSERT_EQUAL(sim_scenario_set(&scenario, "sampler.persec", "1", error), -EINVAL);
+	CU_ASSERT_STRING_EQUAL(error, "sampler.persec: there is no such key; did you mean sampler.per_sec?");
+	CU_ASSERT_EQUAL(sim_scenario_set(&scenario, "second", "1", error), -EINVAL);
+	CU_ASSERT_STRING_EQUAL(error, "second: there is no such key; did you mean seconds?");
+	CU_ASSERT_EQUAL(sim_scenario_set(&scenario, "accesses.hot.patern", "zipf", error), -EINVAL);
+	CU_ASSERT_STRING_EQUAL(error, "accesses.hot.patern: there is no such key; did you mean accesses.hot.pattern?");
+	CU_ASSERT_EQUAL(sim_scenario_set(&scenario, "samplr.per_sec", "1", error), -EINVAL);
+	CU_ASSERT_EQUAL(sim_scenario_set(&scenario, "mdoe", "observe", error), -EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(error, "did you mean mode?"));
+	CU_ASSERT_EQUAL(sim_scenario_set(&scenario, "promote.rte_mib_per_sec", "1", error), -EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(error, "did you mean promote.rate_mib_per_sec?"));
 	CU_ASSERT_EQUAL(sim_scenario_set(&scenario, "promote.rate", "1", error), -EINVAL);
 }
 
