@@ -9,6 +9,8 @@
 
 #include "cleanup.h"
 #include "ctl.h"
+#include "nodeset.h"
+#include "parse.h"
 #include "print_heat.h"
 
 static bool is_utf8(void)
@@ -67,12 +69,18 @@ static int write_picture(const char *path, const char *json)
 
 int ctl_verb_heat(char **args, int n_args)
 {
-	const char *pid = ctl_flag[FLAG_pid] ? ctl_flag[FLAG_pid] : "", *node = ctl_flag[FLAG_node];
+	const char *pid = ctl_flag[FLAG_pid], *node = ctl_flag[FLAG_node];
 	const struct print_heat_style style = { .colour = ctl_use_colour(), .utf8 = is_utf8() };
 	_cleanup_free_ char *json = NULL;
-	int r = ctl_call("GetHeat", pid, node ? node : "", &json);
+	uint64_t number;
+	int r;
 
 	(void)args, (void)n_args;
+	if (pid && parse_u64(pid, 1, INT32_MAX, &number) < 0)
+		return ctl_fail(EXIT_BAD_USAGE, "--pid wants a process, as in --pid 812, not \"%.40s\"", pid);
+	if (node && parse_u64(node, 0, NODE_MAX - 1, &number) < 0)
+		return ctl_fail(EXIT_BAD_USAGE, "--node wants a node from 0 to %d, not \"%.40s\"", NODE_MAX - 1, node);
+	r = ctl_call("GetHeat", pid ? pid : "", node ? node : "", &json);
 	if (r != 0)
 		return r;
 	if (ctl_flag[FLAG_svg])

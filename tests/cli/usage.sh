@@ -24,7 +24,8 @@ is_json "-V --json" 'd["version"]'
 
 for args in --foo -x nosuchverb "" "status extra" "mode fast" "mode observe promote" "tune a=1 b=2" "tune a 1" "tune a 1 2" "tune =1" \
 	--socket "help me" "pause 10m" "pause --for" "pause --for 10" "pause --for=0s" "pause --for=31d" "pause --for=1h30m" "resume --for=1m" "resume now" \
-	"status --for 1m" "events --lines 0" "events --lines x" "status -f" "top --by x" "top --count 0" "top --interval 0"; do
+	"status --for 1m" "explain x" "explain 0" "explain 812:" "explain 812:xyz" "explain 812:0x" "explain 812:12345678901234567" "heat --pid x" "heat --pid 0" \
+	"heat --pid -1" "heat --node x" "heat --node 1024" "events --lines 0" "events --lines x" "status -f" "top --by x" "top --count 0" "top --interval 0"; do
 	# Word by word, but for the empty verb.
 	if [ -n "$args" ]; then
 		# shellcheck disable=SC2086
