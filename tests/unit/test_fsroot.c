@@ -105,6 +105,23 @@ static void says_why_it_cannot(void)
 }
 
 /* A path that begins with a slash must not leave the recorded machine for the running one. */
+static void a_fifo_is_not_waited_for(void)
+{
+	struct fsroot root = root_of_folder();
+	char path[PATH_MAX], buf[16];
+	int writer;
+
+	snprintf(path, sizeof(path), "%s/fifo", folder);
+	CU_ASSERT_EQUAL_FATAL(mkfifo(path, 0600), 0);
+	CU_ASSERT_EQUAL(fsroot_read(&root, buf, sizeof(buf), "fifo"), 0);
+	CU_ASSERT_EQUAL(fsroot_write(&root, "x", "fifo"), -ENXIO);
+	writer = open(path, O_RDWR | O_CLOEXEC);
+	CU_ASSERT_EQUAL(fsroot_read(&root, buf, sizeof(buf), "fifo"), -EAGAIN);
+	close(writer);
+	unlink(path);
+	fsroot_close(&root);
+}
+
 static void a_slash_in_front_stays_inside(void)
 {
 	struct fsroot root = root_of_folder();
@@ -274,6 +291,7 @@ static void remove_folder(void)
 	CU_ASSERT_EQUAL(nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
 }
 
-TEST_MAIN(fsroot, TEST(make_folder), TEST(opens_folders_only), TEST(reads_a_whole_file), TEST(says_why_it_cannot),
-	  TEST(a_slash_in_front_stays_inside), TEST(allocates_for_large_files), TEST(reads_numbers_strictly),
-	  TEST(writes_existing_files_only), TEST(walks_folders), TEST(reads_links), TEST(remove_folder))
+TEST_MAIN(fsroot, TEST(make_folder), TEST(opens_folders_only), TEST(reads_a_whole_file), TEST(a_fifo_is_not_waited_for),
+	  TEST(says_why_it_cannot), TEST(a_slash_in_front_stays_inside), TEST(allocates_for_large_files),
+	  TEST(reads_numbers_strictly), TEST(writes_existing_files_only), TEST(walks_folders), TEST(reads_links),
+	  TEST(remove_folder))
