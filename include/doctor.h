@@ -33,6 +33,7 @@ struct doctor_finding {
 struct doctor {
 	struct fsroot root; /* borrowed */
 	bool here;          /* the running machine, not a copy of another's /sys and /proc */
+	bool blind;         /* a source could not be tried for want of permission */
 	const char *config_path;
 	size_t n;
 	struct doctor_finding findings[DOCTOR_FINDINGS_MAX];

@@ -53,6 +53,8 @@ static void put_summary(const struct doctor *doctor)
 		puts("\npghotd can't do its job here before what is marked bad is mended.");
 	else if (doctor_count(doctor, DOCTOR_WARN))
 		puts("\npghotd works here; what is marked warn is worth a look.");
+	else if (doctor->blind)
+		puts("\nNothing is wrong, as far as it can be seen without root.");
 	else
 		puts("\npghotd works here.");
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The machine: kernel, settings, tiers, sources. */
 #include <errno.h>
+#include <inttypes.h>
+#include <linux/capability.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -258,6 +260,19 @@ static void look_at_room(struct doctor *doctor, const struct topology *topology,
 		doctor_todo(f, "let the kernel make room: echo 1 > /sys/kernel/mm/numa/demotion_enabled");
 }
 
+/* A refusal tells nothing of what pghotd itself may do, where this process may less. */
+static bool is_blind(const struct doctor *doctor, int r)
+{
+	char text[8192];
+	const char *line;
+	uint64_t caps;
+
+	if ((r != -EACCES && r != -EPERM) || fsroot_read(&doctor->root, text, sizeof(text), "proc/self/status") <= 0)
+		return false;
+	line = strstr(text, "\nCapEff:");
+	return line && sscanf(line, "\nCapEff: %" SCNx64, &caps) == 1 && !(caps >> CAP_SYS_ADMIN & 1);
+}
+
 static void look_at_sources(struct doctor *doctor, const struct config *config, const struct topology *topology)
 {
 	struct privops privops = { .ops = doctor->here ? &privops_direct : &privops_elsewhere,
@@ -265,7 +280,7 @@ static void look_at_sources(struct doctor *doctor, const struct config *config, 
 				   .root = doctor->root,
 				   .saved_path = "" };
 	struct source_env env = { .privops = &privops, .root = &doctor->root, .config = config, .topology = topology };
-	size_t first = doctor->n, working = 0;
+	size_t first = doctor->n, working = 0, unseen = 0;
 	struct doctor_finding *f;
 
 	for (const struct source_ops *const *ops = source_table; *ops; ops++) {
@@ -276,6 +291,13 @@ static void look_at_sources(struct doctor *doctor, const struct config *config, 
 			(*ops)->describe(&env, detail);
 		if (r == 0)
 			working++;
+		if (is_blind(doctor, r)) {
+			unseen++;
+			f = doctor_say(doctor, DOCTOR_NOTE, (*ops)->name,
+				       "whether it works can't be seen without root");
+			doctor_todo(f, "sudo pghotctl doctor");
+			continue;
+		}
 		f = doctor_say(doctor, r == 0 && !why[0] ? DOCTOR_OK : DOCTOR_NOTE, (*ops)->name, "%s%s%s",
 			       r == 0 ? "works here" : "", detail[0] ? ": " : "", detail);
 		/* The source's line says what is missing, and what to do. */
@@ -283,7 +305,9 @@ static void look_at_sources(struct doctor *doctor, const struct config *config, 
 			snprintf(f->text + strlen(f->text), sizeof(f->text) - strlen(f->text), "%s%s",
 				 f->text[0] ? "; " : "", why);
 	}
-	if (working)
+	if (unseen)
+		doctor->blind = true;
+	if (working || unseen)
 		return;
 	/* One is enough; without any, each is what stands in the way. */
 	for (size_t i = first; i < doctor->n; i++)
@@ -302,6 +326,7 @@ void doctor_look(struct doctor *doctor)
 	int r;
 
 	doctor->n = 0;
+	doctor->blind = false;
 	look_at_kernel(doctor);
 	look_at_command_line(doctor);
 	look_at_config(doctor, &config);

@@ -135,6 +135,30 @@ CapBnd:	000001ffffffffff"
 "$pghotctl" doctor --root "$root" >"$tmp/out" 2>"$tmp/err"
 has out "^note capabilities not root" "an ordinary user is told what can't be seen"
 
+# What an ordinary user can't see is not held against the machine.
+if [ "$(id -u)" -ne 0 ] || ! setpriv --reuid=65534 --regid=65534 --clear-groups test -x "$pghotctl"; then
+	skip "doctor as another user" "needs root, and $pghotctl for all"
+else
+	expect 0 "doctor as another user" setpriv --reuid=65534 --regid=65534 --clear-groups "$pghotctl" doctor --root "$root"
+	if grep -q '^ok   hint_faults' "$tmp/out"; then
+		skip "what can't be seen without root" "here everyone may open perf events"
+	else
+		has out "^note hint_faults *whether it works can't be seen without root" "a source that can't be tried is not called bad"
+		has out "^Nothing is wrong, as far as it can be seen without root" "and the last line doesn't promise more"
+	fi
+fi
+
+# What is no file is not waited for.
+well lab-6.12-hmat
+for path in proc/cmdline proc/zoneinfo proc/self/status proc/sys/kernel/osrelease sys/devices/system/node/online etc/pghotd.conf; do
+	mkdir -p "$root/$(dirname $path)"
+	rm -f "${root:?}/$path"
+	mkfifo "$root/$path"
+done
+timeout 60 "$pghotctl" doctor --root "$root" >"$tmp/out" 2>"$tmp/err"
+status=$?
+if [ $status -le 1 ]; then ok "pipes in a recording are not waited for"; else not_ok "pipes in a recording are not waited for: $status"; fi
+
 expect 1 "a root that isn't there" "$pghotctl" doctor --root /nonexistent/machine
 one_line "a root that isn't there"
 expect 64 "--root with another verb" "$pghotctl" status --root /
