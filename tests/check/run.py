@@ -407,7 +407,7 @@ class Check:
             counts.fail("lab: it lists no test")
         build = os.path.join(OUT, "gcc")
         programs = ["src/pghotd", "src/pghotctl", "tests/lab/hotset", "tests/lab/movecost",
-                    "tests/lab/outcomes", "tests/lab/trouble"]
+                    "tests/lab/outcomes", "tests/lab/trouble", "tests/cli/crowd"]
         # For the machine that has it installed.
         tree = os.path.join(OUT, "lab-tree")
         shutil.rmtree(tree, ignore_errors=True)

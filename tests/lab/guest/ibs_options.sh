@@ -17,6 +17,11 @@ is_asked()
 	[ $(($(asked "$1"))) -eq $(($2)) ] && [ "$(asked result)" -eq 0 ] && [ "$(asked active)" -eq 1 ]
 }
 
+is_free()
+{
+	[ "$(asked active)" -eq 0 ]
+}
+
 # becomes KEY VALUE NAME: a change is there when tune returns, but a daemon may do it a little later.
 becomes()
 {
@@ -144,6 +149,13 @@ options_of_unit()
 	becomes active 1 "the unit that is there samples again"
 	check "by another open" "$(asked opens)" -gt "$opens"
 	check "status has it running" "$(source_get state)" = running
+	# Others can have the unit meanwhile.
+	wait_for 60 pghotctl pause > "$OUT/pause.txt" 2>&1
+	wait_for 10 is_free
+	check "paused, the unit is free" $? -eq 0
+	check "status exits with 1" "$(wait_for 30 status_answers && echo "$STATUS_EXIT")" -eq 1
+	wait_for 60 pghotctl resume >> "$OUT/pause.txt" 2>&1
+	becomes active 1 "resumed, it samples again"
 }
 
 ibs_options()
