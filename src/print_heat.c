@@ -229,11 +229,31 @@ static void put_xml(FILE *out, const char *text)
 	}
 }
 
+/* From pale to dark, also told apart by who sees no red or green: orange is slow, blue is fast. */
+static const char *const far[] = { "#ffffff", "#f3eee6", "#fdd9a6", "#fdae61", "#e66101", "#993d00" };
+static const char *const near[] = { "#ffffff", "#e9eef3", "#c6dbef", "#6baed6", "#2171b5", "#08306b" };
+
+#define SHADES (sizeof(far) / sizeof(far[0]))
+
+/* What the darkest shade stands for, below the map. */
+static void put_svg_legend(FILE *out, const struct heat_doc *doc)
+{
+	size_t y = TOP_HEIGHT + doc->n_rows * (CELL_HEIGHT + 4) + 10, x = LEFT_WIDTH;
+
+	fprintf(out, "<text x=\"%d\" y=\"%zu\" text-anchor=\"end\" fill=\"#555\">cooler</text>\n", LEFT_WIDTH - 10,
+		y + CELL_HEIGHT - 5);
+	for (size_t i = 1; i < SHADES; i++, x += CELL_WIDTH)
+		fprintf(out,
+			"<rect x=\"%zu\" y=\"%zu\" width=\"%d\" height=\"%d\" fill=\"%s\"/>"
+			"<rect x=\"%zu\" y=\"%zu\" width=\"%d\" height=\"%d\" fill=\"%s\"/>\n",
+			x, y, CELL_WIDTH, CELL_HEIGHT / 2, far[i], x, y + CELL_HEIGHT / 2, CELL_WIDTH, CELL_HEIGHT / 2,
+			near[i]);
+	fprintf(out, "<text x=\"%zu\" y=\"%zu\" fill=\"#555\">hottest: %.3g samples a second in a region</text>\n",
+		x + 10, y + CELL_HEIGHT - 5, doc->hottest);
+}
+
 static void put_svg_row(FILE *out, const struct heat_doc *doc, size_t i)
 {
-	/* From pale to dark, also told apart by who sees no red or green: orange is slow, blue is fast. */
-	static const char *const far[] = { "#ffffff", "#f3eee6", "#fdd9a6", "#fdae61", "#e66101", "#993d00" };
-	static const char *const near[] = { "#ffffff", "#e9eef3", "#c6dbef", "#6baed6", "#2171b5", "#08306b" };
 	const struct heat_row *row = &doc->rows[i];
 	size_t y = TOP_HEIGHT + i * (CELL_HEIGHT + 4);
 
@@ -259,16 +279,18 @@ static void put_svg_row(FILE *out, const struct heat_doc *doc, size_t i)
 int print_heat_svg(FILE *out, const char *json)
 {
 	static struct heat_doc doc;
+	size_t width = LEFT_WIDTH + CELLS_MAX * CELL_WIDTH + 20, height;
 	int r = read_doc(json, &doc);
 
 	if (r < 0)
 		return r;
+	height = TOP_HEIGHT + doc.n_rows * (CELL_HEIGHT + 4) + 40;
 	fprintf(out,
-		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%zu\" font-family=\"sans-serif\" "
-		"font-size=\"13\">\n"
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%zu\" height=\"%zu\" viewBox=\"0 0 %zu %zu\" "
+		"font-family=\"sans-serif\" font-size=\"13\">\n"
 		"<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n"
 		"<text x=\"10\" y=\"20\" font-size=\"15\">Hot memory: ",
-		LEFT_WIDTH + CELLS_MAX * CELL_WIDTH + 20, TOP_HEIGHT + doc.n_rows * (CELL_HEIGHT + 4) + 40);
+		width, height, width, height);
 	fprintf(out, "%llu regions of 2 MiB", (unsigned long long)doc.regions);
 	if (doc.node >= 0)
 		fprintf(out, " seen on node %lld", doc.node);
@@ -277,7 +299,9 @@ int print_heat_svg(FILE *out, const char *json)
 	      out);
 	for (size_t i = 0; i < doc.n_rows; i++)
 		put_svg_row(out, &doc, i);
-	if (doc.n_rows == 0)
+	if (doc.n_rows > 0)
+		put_svg_legend(out, &doc);
+	else
 		fprintf(out, "<text x=\"10\" y=\"%d\">nothing is known yet</text>\n", TOP_HEIGHT + 20);
 	fputs("</svg>\n", out);
 	return 0;

@@ -50,6 +50,7 @@ expect 0 "heat --svg" "$pghotctl" heat --svg "$tmp/heat.svg"
 empty out "heat --svg writes to its file alone"
 expect 0 "it is well-formed" python3 -c 'import sys, xml.dom.minidom
 root = xml.dom.minidom.parse(sys.argv[1]).documentElement
+assert root.getAttribute("viewBox")
 assert root.tagName == "svg" and len(root.getElementsByTagName("rect")) > 64, len(root.getElementsByTagName("rect"))' "$tmp/heat.svg"
 echo old >"$tmp/old.svg"
 expect 1 "heat --svg where it can't write" "$pghotctl" heat --svg /nonexistent/heat.svg
