@@ -16,7 +16,7 @@ LAB = os.path.dirname(os.path.abspath(__file__))
 GUEST_MODULES = ("9p", "9pnet_virtio")
 LIBRARY_FOLDER = "lib/x86_64-linux-gnu"
 # Ours, beside this file, and what they are linked with.
-BUILT_PROGRAMS = {"hotset": ("-pthread", "-lnuma"), "page_misses": (), "ring_witness": (), "trouble": ("-static",)}
+BUILT_PROGRAMS = {"hotset": ("-pthread", "-lnuma"), "outsider": (f"-I{LAB}/../../include",), "page_misses": (), "ring_witness": (), "trouble": ("-static",)}
 FETCHED_PROGRAMS = ("redis-server", "redis-benchmark", "redis-cli")
 
 
