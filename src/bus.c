@@ -536,7 +536,9 @@ int bus_server_new(sd_event *event, const char *path, const char *group, const s
 	if (!server->listen.shared && group[0])
 		log_warning("control socket: %s group \"%s\", so only root may use %s%s",
 			    server->gid == (gid_t)-1 ? "there is no" : "it can't be given to", group, path,
-			    server->gid == (gid_t)-1 ? "; once pghotd is installed, systemd-sysusers makes it" : "");
+			    server->gid == (gid_t)-1 ? "; once pghotd is installed, systemd-sysusers makes it"
+						     : "; the user that pghotd runs as has to be in that group "
+						       "(SupplementaryGroups= in pghotd.service)");
 	*ret = server;
 	return 0;
 

@@ -180,7 +180,7 @@ static void look_at_perf(struct doctor *doctor)
 	}
 	if (level >= 3)
 		doctor_say(doctor, DOCTOR_OK, "perf",
-			   "kernel.perf_event_paranoid is %lld: needs CAP_SYS_ADMIN, which pghotd.service has",
+			   "kernel.perf_event_paranoid is %lld: needs CAP_SYS_ADMIN, which pghotd's helper has",
 			   (long long)level);
 	else
 		doctor_say(doctor, DOCTOR_OK, "perf", "kernel.perf_event_paranoid is %lld", (long long)level);

@@ -66,7 +66,10 @@ static void look_at_capabilities(struct doctor *doctor, const char *status)
 	} needed[] = { { CAP_PERFMON, "CAP_PERFMON" },
 		       { CAP_SYS_PTRACE, "CAP_SYS_PTRACE" },
 		       { CAP_SYS_NICE, "CAP_SYS_NICE" },
-		       { CAP_SYS_ADMIN, "CAP_SYS_ADMIN" } };
+		       { CAP_IPC_LOCK, "CAP_IPC_LOCK" },
+		       /* The helper's. */
+		       { CAP_SYS_ADMIN, "CAP_SYS_ADMIN" },
+		       { CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH" } };
 	uint64_t bound, effective;
 	struct doctor_finding *f;
 	char lost[128] = "";

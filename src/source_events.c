@@ -85,7 +85,9 @@ static void explain_refusal(const struct fsroot *root, char *why)
 	else if (!rights.admin && !(level < 3 && rights.perfmon) && level >= 3)
 		snprintf(why, SOURCE_WHY_MAX,
 			 "perf events need CAP_SYS_ADMIN while kernel.perf_event_paranoid is %" PRId64
-			 ": run pghotd as root, or: sysctl -w kernel.perf_event_paranoid=2 and give it CAP_PERFMON",
+			 ": run pghotd as root or with its helper (systemctl start pghotd-helper.socket), or: sysctl "
+			 "-w "
+			 "kernel.perf_event_paranoid=2 and give it CAP_PERFMON",
 			 level);
 	else if (!rights.admin && !(level < 3 && rights.perfmon))
 		snprintf(why, SOURCE_WHY_MAX,
