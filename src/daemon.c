@@ -317,22 +317,32 @@ static int open_control(struct daemon *daemon)
 	return EXIT_OK;
 }
 
-/* What a killed daemon left changed. Not in a run that promised to change nothing. */
-static void restore_leftovers(struct daemon *daemon)
+static void restore_file(struct privops *privops, const char *path)
 {
 	struct privops_restored restored;
 	int r;
 
-	if (daemon->options.observe_only)
-		return;
-	r = privops_restore(&daemon->privops, &restored);
+	privops->saved_path = path;
+	r = privops_restore(privops, &restored);
 	if (r == -EBADMSG || r == -EPERM)
 		log_warning("cannot put back settings saved in %s: it is not what pghotd wrote (%s); look at it, then "
 			    "remove it",
-			    daemon->privops.saved_path, strerror(-r));
+			    path, strerror(-r));
 	else if (r < 0)
-		log_warning("cannot put back settings saved in %s: %s; later: pghotd --restore",
-			    daemon->privops.saved_path, strerror(-r));
+		log_warning("cannot put back settings saved in %s: %s; later: pghotd --restore", path, strerror(-r));
+}
+
+/* What a killed daemon left changed. Not in a run that promised to change nothing. */
+static void restore_leftovers(struct daemon *daemon)
+{
+	struct privops privops = daemon->privops;
+
+	if (daemon->options.observe_only)
+		return;
+	restore_file(&privops, privops.saved_path);
+	/* One that had a helper, while this one does it itself. */
+	if (!daemon->options.helper && geteuid() == 0 && daemon->options.helper_saved_path)
+		restore_file(&privops, daemon->options.helper_saved_path);
 }
 
 static int set_up_facts(struct daemon *daemon)
