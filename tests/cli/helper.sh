@@ -1,0 +1,128 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The real daemon as a user beside its helper, on a recorded two-tier machine. It opens real events, so it needs root.
+#     helper.sh PGHOTCTL PGHOTD MACHINE
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+pghotd=$2
+machine=$3
+root=$tmp/machine
+conf=$tmp/pghotd.conf
+saved=$tmp/run-helper/saved
+umask 022
+
+build_machine "$machine" "$root"
+mkdir -p "$root/proc/sys/kernel" "$root/sys/devices/system/cpu"
+echo 0 >"$root/proc/sys/kernel/numa_balancing"
+echo 65536 >"$root/proc/sys/kernel/numa_balancing_promote_rate_limit_MBps"
+echo 0 >"$root/sys/devices/system/cpu/online"
+printf 'pgpromote_success 0\nnuma_pages_migrated 0\n' >"$root/proc/vmstat"
+echo 'hint_faults = { manage_sysctls = true; };' >"$conf"
+
+settings() {
+	cat "$root/proc/sys/kernel/numa_balancing" "$root/proc/sys/kernel/numa_balancing_promote_rate_limit_MBps" | tr '\n' ' '
+}
+
+run_pghotd() {
+	"$pghotd" --foreground --root "$root" --run-dir "$tmp/run" -c "$conf" --user nobody >>"$tmp/log" 2>&1 &
+	daemon=$!
+	wait_until "the daemon answers" answers
+}
+
+answers() {
+	"$pghotctl" status >"$tmp/status" 2>&1 || [ $? -ne 3 ]
+}
+
+# wait_until NAME COMMAND...: bounded, by what is so and not by time.
+wait_until() {
+	name=$1
+	shift
+	tries=0
+	until "$@"; do
+		tries=$((tries + 1))
+		if [ $tries -eq 300 ]; then
+			cp "$tmp/log" "$tmp/out"
+			: >"$tmp/err"
+			not_ok "$name"
+			return 1
+		fi
+		sleep 0.1
+	done
+	ok "$name"
+}
+
+same() {
+	if [ "$2" = "$3" ]; then ok "$1"; else echo "is \"$2\", not \"$3\"" >"$tmp/out"; cp "$tmp/log" "$tmp/err"; not_ok "$1"; fi
+}
+
+of_main() {
+	sed -n "s/^$1:[[:space:]]*//p" "/proc/$daemon/status" | tr '\t' ' '
+}
+
+helper_pid() {
+	for status in /proc/[0-9]*/status; do
+		if grep -q "^Name:.pghotd-helper$" "$status" && grep -q "^PPid:.$daemon$" "$status"; then
+			echo "$status" | cut -d / -f 3
+		fi
+	done 2>/dev/null
+}
+
+settings_are() {
+	[ "$(settings)" = "$1" ]
+}
+
+status_names_helper() {
+	"$pghotctl" status >"$tmp/status" 2>&1
+	[ $? -eq 2 ] && grep -q 'helper process' "$tmp/status"
+}
+
+end_daemon() {
+	kill "$1" "$daemon"
+	wait "$daemon" 2>/dev/null
+	status=$?
+	daemon=
+}
+
+: >"$tmp/log"
+expect 64 "--user goes with a start" "$pghotd" --user nobody --check-config -c "$conf"
+if [ "$(id -u)" -ne 0 ]; then
+	expect 77 "--user needs root" "$pghotd" --user nobody --root "$root" --run-dir "$tmp/run" -c "$conf"
+	expect 77 "--helper needs root" "$pghotd" --helper --run-dir "$tmp/run"
+	skip "the helper" "it is forked off by root"
+	finish
+fi
+expect 64 "no such user" "$pghotd" --user no-such-user --foreground --root "$root" --run-dir "$tmp/run" -c "$conf"
+expect 64 "root is no other user" "$pghotd" --user root --foreground --root "$root" --run-dir "$tmp/run" -c "$conf"
+if ! id nobody >/dev/null 2>&1 ||
+	! "$pghotd" --list-sources --root "$root" -c "$conf" >"$tmp/out" 2>&1; then
+	skip "the helper" "no source can run here: $(tr '\n' ' ' <"$tmp/out")"
+	finish
+fi
+
+run_pghotd || finish
+same "the main process is of that user" "$(of_main Uid)" "$(id -u nobody) $(id -u nobody) $(id -u nobody) $(id -u nobody)"
+same "it keeps three capabilities" "$(of_main CapEff)" 0000000000884000
+same "and gets no other" "$(of_main NoNewPrivs)" 1
+same "the helper sets what hint faults need" "$(settings)" "2 0 "
+same "what to put back is root's" "$(stat -c '%u %a' "$saved")" "0 600"
+expect 0 "--restore leaves the settings of one that runs" "$pghotd" --restore --root "$root" --run-dir "$tmp/run"
+same "and they stay" "$(settings)" "2 0 "
+kill -KILL "$(helper_pid)"
+wait_until "status says that the helper is gone" status_names_helper
+end_daemon -TERM
+same "it ends with status 0 all the same" "$status" 0
+same "with nobody to put back the settings" "$(settings)" "2 0 "
+expect 0 "--restore" "$pghotd" --restore --root "$root" --run-dir "$tmp/run"
+same "--restore puts them back" "$(settings)" "0 65536 "
+
+run_pghotd || finish
+same "the next one sets them" "$(settings)" "2 0 "
+end_daemon -KILL
+wait_until "a helper outlives a main process that is killed, to put them back" settings_are "0 65536 "
+run_pghotd || finish
+end_daemon -TERM
+same "a clean stop" "$status" 0
+same "puts them back" "$(settings)" "0 65536 "
+if [ -e "$saved" ]; then not_ok "nothing is left to put back"; else ok "nothing is left to put back"; fi
+finish
