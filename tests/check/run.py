@@ -342,6 +342,9 @@ class Check:
             else:
                 counts.fail(f"install: nothing installed matches {pattern}")
 
+        debian = os.path.join(ROOT, "tests", "check", "debian.sh")
+        self.one(counts, "debian", [debian, os.path.join(OUT, "debian"), target], 600)
+
     # ---- fuzzing ------------------------------------------------------------------------
 
     def fuzz(self, counts):

@@ -13,7 +13,7 @@ LINES_MAX = {"src": 600, "include": 600, "tests": 900}
 DATA = re.compile(r"tests/(?:unit|fuzz)/[^/]+/")
 # Addresses that a reader is sent to. No machine's package server is among them.
 HOSTS = {"www.gnu.org", "fsf.org", "docs.kernel.org", "www.kernel.org", "man7.org", "mdocml.bsd.lv", "www.freedesktop.org",
-         "127.0.0.1", "www.qemu.org", "hyperrealm.github.io", "openmetrics.io", "www.w3.org"}
+         "127.0.0.1", "www.debian.org", "www.qemu.org", "hyperrealm.github.io", "openmetrics.io", "www.w3.org"}
 UNFINISHED = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|X" r"XX)\b")
 LICENSED = (".c", ".h", ".def", ".py", ".sh")
 
