@@ -336,7 +336,8 @@ class Check:
                         r"man8/pghotd\.8", r"man1/pghotctl\.1", r"man5/pghotd\.conf\.5", r"man5/pghot-scenario\.5",
                         r"share/pghotd/scenarios/chase\.conf$", r"share/pghotd/prometheus/pghotd\.rules\.yml$",
                         r"share/pghotd/grafana/pghotd\.json$",
-                        r"share/bash-completion/completions/pghotctl$", r"share/zsh/site-functions/_pghotctl$"):
+                        r"share/bash-completion/completions/pghotctl$", r"share/zsh/site-functions/_pghotctl$",
+                        r"share/bash-completion/completions/pghotd$", r"share/zsh/site-functions/_pghotd$"):
             if any(re.search(pattern, path) for path in there):
                 counts.ok()
             else:

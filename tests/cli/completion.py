@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Types at a shell and presses Tab: completion.py bash|zsh FILE PGHOTCTL. 77 where there is no such shell."""
+"""Types at a shell and presses Tab: completion.py bash|zsh FILE PROGRAM. 77 where there is no such shell."""
 import os
 import pty
 import re
@@ -14,17 +14,28 @@ SECONDS = 30    # for what takes a moment
 SETTLE = 0.3    # that nothing more comes, before Tab: a shell asks for the terminal's attention first
 
 # What is typed, and what the line is after Tab.
-CASES = (
-    ("pghotctl sta", "pghotctl status "),
-    ("pghotctl mode obs", "pghotctl mode observe "),
-    ("pghotctl tune promote.ra", "pghotctl tune promote.rate_mib_per_sec="),
-    ("pghotctl tune mode=ob", "pghotctl tune mode=observe "),
-    ("pghotctl tune kinds.shared=t", "pghotctl tune kinds.shared=true "),
-    ("pghotctl pause --fo", "pghotctl pause --for "),
-    ("pghotctl heat --sv", "pghotctl heat --svg "),
-    ("pghotctl --js", "pghotctl --json "),
-    ("pghotctl top --by cg", "pghotctl top --by cgroup "),
-)
+CASES = {
+    "pghotctl": (
+        ("pghotctl sta", "pghotctl status "),
+        ("pghotctl mode obs", "pghotctl mode observe "),
+        ("pghotctl tune promote.ra", "pghotctl tune promote.rate_mib_per_sec="),
+        ("pghotctl tune mode=ob", "pghotctl tune mode=observe "),
+        ("pghotctl tune kinds.shared=t", "pghotctl tune kinds.shared=true "),
+        ("pghotctl pause --fo", "pghotctl pause --for "),
+        ("pghotctl heat --sv", "pghotctl heat --svg "),
+        ("pghotctl --js", "pghotctl --json "),
+        ("pghotctl top --by cg", "pghotctl top --by cgroup "),
+    ),
+    "pghotd": (
+        ("pghotd --fore", "pghotd --foreground "),
+        ("pghotd --mode obs", "pghotd --mode observe "),
+        ("pghotd --mode=obs", "pghotd --mode=observe "),
+        ("pghotd --simulate x --policy reg", "pghotd --simulate x --policy region "),
+        ("pghotd --check-config --set promote.ra", "pghotd --check-config --set promote.rate_mib_per_sec="),
+        ("pghotd --set kinds.shared=t", "pghotd --set kinds.shared=true "),
+        ("pghotd --set=mode=ob", "pghotd --set=mode=observe "),
+    ),
+}
 SETUP = {
     "bash": ["bash", "--norc", "--noprofile", "-i"],
     "zsh": ["zsh", "-f", "-i"],
@@ -32,12 +43,12 @@ SETUP = {
 LOAD = {
     "bash": "PS1='ready> '; bind 'set bell-style none'; bind 'set enable-bracketed-paste off'; source {file}",
     "zsh": "PS1='ready> '; unsetopt zle_bracketed_paste promptsp beep; autoload -U compinit; compinit -D -u; source {file}; "
-           "compdef _pghotctl pghotctl",
+           "compdef _{program} {program}",
 }
 
 
 class Shell:
-    def __init__(self, name, file):
+    def __init__(self, name, file, program):
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             os.environ.update(TERM="dumb", LC_ALL="C", HOME="/nonexistent", HISTFILE="/dev/null")
@@ -45,7 +56,7 @@ class Shell:
         self.text = ""
         self.settle()
         # What is typed is echoed, too, but not as one word.
-        self.type(LOAD[name].format(file=file) + "; echo load''ed\r")
+        self.type(LOAD[name].format(file=file, program=program) + "; echo load''ed\r")
         self.wait(lambda text: "loaded" in text)
 
     def read(self, seconds):
@@ -88,7 +99,7 @@ class Shell:
 
 def words_of_bash(file, *words):
     """What bash would offer for the last of the words, without a terminal."""
-    script = f'source {file}; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _pghotctl; printf "%s\\n" "${{COMPREPLY[@]}}"'
+    script = f'source {file}; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _{words[0]}; printf "%s\\n" "${{COMPREPLY[@]}}"'
     done = subprocess.run(["bash", "--norc", "-c", script, "bash", *words], capture_output=True, text=True, timeout=20,
                           check=True)
     return done.stdout.split()
@@ -98,8 +109,14 @@ def everything(file, program):
     """Each verb and option of the help is offered, and no option where it doesn't belong."""
     told = subprocess.run([program, "--help"], capture_output=True, text=True, timeout=20, check=True).stdout
     verbs = set(re.findall(r"^  ([a-z]+) ", told, re.M))
-    flags = set(re.findall(r"^  (?:-\w, )?(--[a-z]+)", told, re.M))
+    flags = set(re.findall(r"^ +(?:-\w, )?(--[a-z][a-z-]*)", told, re.M))
     faults = []
+    if os.path.basename(program) == "pghotd":
+        if set(words_of_bash(file, "pghotd", "")) != flags:
+            faults.append(f"options: {sorted(flags ^ set(words_of_bash(file, 'pghotd', '')))}")
+        if "observe" in words_of_bash(file, "pghotd", "--config", "o"):
+            faults.append("another option's values are offered")
+        return faults
     if set(words_of_bash(file, "pghotctl", "")) != verbs:
         faults.append(f"verbs: {sorted(verbs ^ set(words_of_bash(file, 'pghotctl', '')))}")
     if set(words_of_bash(file, "pghotctl", "--")) != flags:
@@ -118,8 +135,8 @@ def main():
         sys.exit(77)
     passed = failed = 0
     results = []
-    shell = Shell(name, file)
-    for typed, expected in CASES:
+    shell = Shell(name, file, os.path.basename(program))
+    for typed, expected in CASES[os.path.basename(program)]:
         line = shell.complete(typed, expected)
         results.append((f"{typed!r}", [] if expected in line.replace("\r\n", "") else [f"is {line!r}"]))
     shell.end()
