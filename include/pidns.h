@@ -14,3 +14,10 @@
  * namespace that /proc was mounted in, so under a /proc of the child's own it shows one pid as well. Any thread.
  */
 int pidns_is_child(const struct fsroot *root);
+
+/*
+ * The same of the cgroup namespace, in which the paths of /proc/PID/cgroup begin elsewhere and /sys/fs/cgroup has a
+ * part only (cgroup_namespaces(7)); the first one's inode is PROC_CGROUP_INIT_INO in include/linux/proc_ns.h. Any
+ * thread.
+ */
+int pidns_cgroup_is_child(const struct fsroot *root);

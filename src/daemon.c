@@ -372,6 +372,10 @@ static int set_up_facts(struct daemon *daemon)
 			  "not be moved; start it with the host's pid namespace (for a container: --pid=host)");
 		return EXIT_CANNOT_WORK;
 	}
+	if (pidns_cgroup_is_child(&daemon->root) > 0)
+		log_warning("started inside a cgroup namespace of its own: rules by cgroup: and the attribute "
+			    "user.pghot.mode of control groups see nothing outside of it; start it with the host's "
+			    "(for a container: --cgroupns=host), or use rules by exe: and user:");
 	r = daemon_read_topology(&daemon->root, &daemon->current, true, &daemon->topology, error, sizeof(error));
 	if (r == -EINVAL) {
 		log_error("%s: %s", daemon->options.config_path, error);

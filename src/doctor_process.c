@@ -37,6 +37,11 @@ static void look_at_namespaces(struct doctor *doctor)
 	} else {
 		doctor_say(doctor, DOCTOR_OK, "pids", "in the machine's own pid namespace");
 	}
+	if (pidns_cgroup_is_child(&doctor->root) > 0) {
+		f = doctor_say(doctor, DOCTOR_WARN, "cgroups",
+			       "in a cgroup namespace of its own, where rules by cgroup: see nothing outside of it");
+		doctor_todo(f, "start pghotd with the host's (for a container: --cgroupns=host)");
+	}
 	if (fsroot_read(&doctor->root, map, sizeof(map), "proc/self/uid_map") > 0 &&
 	    sscanf(map, "%" SCNu64 " %" SCNu64 " %" SCNu64, &inside, &outside, &n) == 3 && n < UINT32_MAX) {
 		f = doctor_say(doctor, DOCTOR_BAD, "users",

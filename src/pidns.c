@@ -5,14 +5,15 @@
 #include "parse.h"
 #include "pidns.h"
 
-#define PID_INIT_INODE 0xEFFFFFFCU
+#define PID_INIT_INODE    0xEFFFFFFCU
+#define CGROUP_INIT_INODE 0xEFFFFFFBU
 
-int pidns_is_child(const struct fsroot *root)
+/* Is the namespace at @path, a link "@prefix" number "]", another one than the first of its kind? */
+static int is_child(const struct fsroot *root, const char *path, const char *prefix, uint64_t first)
 {
-	static const char prefix[] = "pid:[";
 	char link[64], *number;
 	uint64_t inode;
-	int len = fsroot_readlink(root, link, sizeof(link), "proc/self/ns/pid");
+	int len = fsroot_readlink(root, link, sizeof(link), "%s", path);
 
 	if (len < 0)
 		return len;
@@ -22,5 +23,15 @@ int pidns_is_child(const struct fsroot *root)
 	number = link + strlen(prefix);
 	if (parse_u64(number, 1, UINT64_MAX, &inode) < 0)
 		return -EINVAL;
-	return inode != PID_INIT_INODE;
+	return inode != first;
+}
+
+int pidns_is_child(const struct fsroot *root)
+{
+	return is_child(root, "proc/self/ns/pid", "pid:[", PID_INIT_INODE);
+}
+
+int pidns_cgroup_is_child(const struct fsroot *root)
+{
+	return is_child(root, "proc/self/ns/cgroup", "cgroup:[", CGROUP_INIT_INODE);
 }

@@ -41,6 +41,29 @@ static void what_is_not_understood(void)
 	check_link("pid:[00000000000000000000000000000000000000000000000000000000000000000000001]", -ENAMETOOLONG);
 }
 
+static void cgroups(void)
+{
+	static const struct {
+		const char *target;
+		int want;
+	} table[] = {
+		{ "cgroup:[4026531835]", 0 },
+		{ "cgroup:[4026532567]", 1 },
+		{ "pid:[4026531836]", -EINVAL },
+		{ NULL, -ENOENT },
+	};
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		struct machine m;
+
+		machine_new(&m);
+		if (table[i].target)
+			machine_link(&m, "proc/self/ns/cgroup", table[i].target);
+		CU_ASSERT_EQUAL(pidns_cgroup_is_child(&m.root), table[i].want);
+		machine_free(&m);
+	}
+}
+
 /* On the running kernel: whoever is put into a namespace of its own is told so. */
 static void in_a_real_child(void)
 {
@@ -70,4 +93,4 @@ static void in_a_real_child(void)
 	CU_ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-TEST_MAIN(pidns, TEST(by_inode), TEST(what_is_not_understood), TEST(in_a_real_child))
+TEST_MAIN(pidns, TEST(by_inode), TEST(what_is_not_understood), TEST(cgroups), TEST(in_a_real_child))
