@@ -68,6 +68,9 @@ bool dataplane_moves_on(struct dataplane *dp);
 /* CPU time of all readers and collectors so far, in ns: what sampling costs us. */
 uint64_t dataplane_sampling_cpu_ns(const struct dataplane *dp);
 
+/* The source takes one op in @period, so a sample stands for so many accesses of its kind; 0: it has none. */
+void dataplane_set_period(struct dataplane *dp, uint64_t period);
+
 /* For the report. */
 void dataplane_usage(const struct dataplane *dp, struct hotness_usage *ret, size_t *ret_owners);
 

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "accesses.h"
 #include "config.h"
 #include "dataplane.h"
 #include "worker.h"
@@ -52,6 +53,7 @@ struct dataplane {
 	struct victims *victims;
 	struct guard *guard;
 	struct holdout *holdout;
+	struct accesses accesses;
 	struct worker watcher; /* looks for cold memory */
 	struct waker *watcher_waker;
 	uint64_t watcher_beats;

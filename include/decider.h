@@ -40,6 +40,12 @@ struct decider_input {
 	const struct nodeset *lower; /* slow nodes */
 	uint64_t room_bytes;         /* on the fast tier, for all migrators together */
 	struct stats_slot *stats;    /* the caller's own */
+	/* What a move takes and brings; 0: not known. */
+	double page_ns;             /* CPU time of a page's move, with what making room for it takes */
+	double accesses_per_sample; /* that one sample stands for */
+	double samples_per_sec;     /* of late, all of them */
+	double latency_ns;          /* that an access takes longer on the slow node, as firmware says */
+	double cpu_khz;             /* of the cycles that samples tell latency in */
 	/* false: regions of that owner are another policy's. NULL: none is. Called in a read section. */
 	bool (*wants)(void *ctx, uint32_t owner_slot);
 	void *ctx;
@@ -62,6 +68,8 @@ uint32_t decider_next(struct decider *decider, int nid, uint32_t from, unsigned 
 
 /* Nothing of it is left to move on @nid; @noted: while observing, it was counted. Migrators of @nid. */
 void decider_done(struct decider *decider, int nid, uint32_t slot, bool noted);
+/* None of what is hot pays for its move, for a while now. Any thread. */
+bool decider_pays_not(const struct decider *decider);
 /* Something is left after all. Any migrator. */
 void decider_again(struct decider *decider, int nid, uint32_t slot);
 
@@ -82,6 +90,9 @@ struct decider_view {
 	double worth_per_sec;               /* the least that a region is worth fast memory for; 0: not known */
 	double background_per_sec;          /* no more than that is background; 0: there is none */
 	uint64_t by_reason[REGION_REASONS]; /* regions of the last pass */
+	double life_sec;                    /* for how long what was found stays hot, see policy_life.h */
+	double pays_per_sec;                /* samples a second from which on a whole region pays; 0: not known */
+	bool pays_not;                      /* nothing is moved, since none of what is hot pays for its move */
 	uint64_t waiting;                   /* regions that are decided and not moved yet, on all nodes: at least */
 };
 

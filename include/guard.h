@@ -10,6 +10,8 @@
  *   ping-pong  a source that shows slow nodes only says nothing of shares; but pages are promoted that were promoted
  *              less than a minute before, so they were demoted in between
  *
+ *   cost       none of what is hot pays for its move: that is the decider's to find, and to end
+ *
  * Before that each process is judged by itself (guard_owners.h): one whose pages play ping-pong rests alone.
  *
  * Writers     one thread (guard_step()); migrators (guard_note_up(), for one page in GUARD_TRACK_PART)
@@ -41,6 +43,7 @@ enum guard_cause {
 	GUARD_NONE,
 	GUARD_AGAINST,
 	GUARD_PING_PONG,
+	GUARD_COST, /* shown only: what is hot is left by policy region, and needs no hold */
 	GUARD_CAUSES,
 };
 
@@ -68,6 +71,9 @@ void guard_note_up(struct guard *guard, uint32_t owner_slot, uint64_t start_tick
 
 /* @bytes of the process were moved down, to make room. Migrators. */
 void guard_note_down(struct guard *guard, uint32_t owner_slot, uint64_t start_ticks, uint64_t bytes);
+
+/* Is it that none of what is hot pays for its move? Logs when that changes. The stepping thread. */
+void guard_note_cost(struct guard *guard, bool pays_not);
 
 /* Is nothing of the process to be promoted now? See guard_owners_rests(). Any thread. */
 bool guard_rests(const struct guard *guard, const struct config *config, uint32_t owner_slot, uint64_t start_ticks,

@@ -20,6 +20,7 @@
 
 #include "fsroot.h"
 
+struct accesses;
 struct clock;
 struct config;
 struct decider;
@@ -48,10 +49,11 @@ struct migrator_params {
 	void *mover_ctx;
 	const struct clock *clock;
 	struct stats_slot *stats;
-	const _Atomic bool *stop; /* relaxed; true: start no call any more */
-	struct guard *guard;      /* shared by all migrators; NULL: nothing is ever held back */
-	struct victims *victims;  /* shared by all migrators; NULL: no room is ever made */
-	struct decider *decider;  /* shared by all migrators; NULL: one of its own, for the only one there is */
+	const _Atomic bool *stop;        /* relaxed; true: start no call any more */
+	struct guard *guard;             /* shared by all migrators; NULL: nothing is ever held back */
+	struct victims *victims;         /* shared by all migrators; NULL: no room is ever made */
+	struct decider *decider;         /* shared by all migrators; NULL: one of its own, for the only one there is */
+	const struct accesses *accesses; /* what samples stand for; NULL: not known, and all that is hot pays */
 };
 
 /* What held the last pass back, for status. */
@@ -70,6 +72,7 @@ enum migrator_limit {
 	LIMIT_GUARD,      /* no room, and a guard says that none is to be made */
 	LIMIT_NO_COLD,    /* no room, and nothing there that is surely cold */
 	LIMIT_LOWER_FULL, /* no room, and none on the slow node to make some */
+	LIMIT_PAYS_NOT,   /* nothing that is hot pays for its move */
 	LIMIT_SPEED,      /* the pass was over before all was moved */
 	LIMIT_MAX,
 };

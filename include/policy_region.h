@@ -8,6 +8,9 @@
  * address space, of like heat. Then each region that was sampled is judged by that and by its own samples
  * (policy_region_decide()).
  *
+ * A region that is hot is left when what it would still be accessed for doesn't pay for its move: its rate, times
+ * life_sec, times sample_ns, is less than page_ns for each page that would move.
+ *
  * A region is moved when its samples came at least an epoch apart (a first touch and a stream leave dense traces, but
  * once), it is hotter than the background at a confidence, and it is among the hottest that fit. It is moved whole when
  * at least POLICY_DENSE of it is hot, at promote.confidence. When its samples keep to a part of it, that part is taken
@@ -34,6 +37,7 @@ enum policy_region_reason {
 	REGION_FAULTS,     /* faults tell of each page once: the page rule decides */
 	REGION_GIANT,      /* a page of 1 GiB: never moved */
 	REGION_STALE,      /* its evidence is begun anew */
+	REGION_PAYS_NOT,   /* hot, but moving it would take more than it saves */
 	REGION_REASONS,
 };
 
@@ -43,6 +47,10 @@ struct policy_region_params {
 	double confidence; /* 0.5..0.9999 */
 	uint64_t epoch_ns;
 	uint64_t lower_nodes; /* bit n: node n is slow; 63: that or a higher one */
+	/* What a move is held against: with any of them 0 it isn't known, and everything pays. */
+	double page_ns;   /* CPU time that moving a page takes, with what making room for it takes */
+	double sample_ns; /* what the accesses that one sample stands for would take less on the fast tier */
+	double life_sec;  /* for how long a region stays hot that was found */
 };
 
 struct policy_region_decision {

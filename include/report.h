@@ -89,7 +89,10 @@ struct report_policy {
 	uint64_t waiting;    /* regions that are decided and not moved yet */
 	uint64_t uncertain;  /* regions sampled in the last epoch that are hot, but not told dense from scattered; */
 	uint64_t background; /* that are no hotter than accesses that go anywhere; */
-	uint64_t cooler;     /* that are cooler than what fits */
+	uint64_t cooler;     /* that are cooler than what fits; */
+	uint64_t pays_not;   /* whose move would take more than it saves */
+	double life_sec;     /* seconds that what was found stays hot, on the average, of the next 256 */
+	double pays_per_sec; /* samples a second from which on a region's move pays; 0: not known */
 };
 
 /* How room is made on fast nodes that are full. */
@@ -191,13 +194,13 @@ struct report {
  * chunks, records, regions, owners, evicted_regions, evicted_records}, processes[] {pid, name, regions, bytes (of the
  * tables), hot_bytes, evicted_regions; largest first, at most REPORT_OWNERS_MAX}, policy {name, capacity_bytes,
  * hit_ratio {50, 100, 150: predicted with that percentage of it}, known {ratio, margin} or null, regions {waiting,
- * uncertain, background, cooler}}, room {way, state, cold_bytes, quiet_ns}, guard {cause ("": none holds), left_ns,
- * back_ratio or null, kernel_demoted_pages, n_resting, resting[] {pid, name, left_ns}}, helps null, or {holdout_ratio,
- * far_held, far_moved, saved, margin (all null while too little was sampled), latency_held_cycles, latency_moved_cycles
- * (null without latencies)}, kernel {promotes, promoted_pages}, pause null, or {uid, pid, comm (who asked), for_ns (so
- * far), left_ns (null: until resumed)}, tuned[] {key, value, file (what the file says), restart (true: the file's value
- * waits for one)}. Integers are written in full up to 2^63 - 1, where they stop; a reader that takes them for doubles
- * is exact up to 2^53, which is 8 PiB or 104 days of ns.
+ * uncertain, background, cooler, pays_not}, life_ns, pays_per_sec or null}, room {way, state, cold_bytes, quiet_ns},
+ * guard {cause ("": none holds), left_ns, back_ratio or null, kernel_demoted_pages, n_resting, resting[] {pid, name,
+ * left_ns}}, helps null, or {holdout_ratio, far_held, far_moved, saved, margin (all null while too little was sampled),
+ * latency_held_cycles, latency_moved_cycles (null without latencies)}, kernel {promotes, promoted_pages}, pause null,
+ * or {uid, pid, comm (who asked), for_ns (so far), left_ns (null: until resumed)}, tuned[] {key, value, file (what the
+ * file says), restart (true: the file's value waits for one)}. Integers are written in full up to 2^63 - 1, where they
+ * stop; a reader that takes them for doubles is exact up to 2^53, which is 8 PiB or 104 days of ns.
  */
 char *report_json(const struct report *report);
 

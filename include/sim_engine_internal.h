@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "accesses.h"
 #include "clock.h"
 #include "config.h"
 #include "migrator.h"
@@ -51,6 +52,7 @@ struct sim_engine {
 	struct victims *victims;
 	struct guard *guard;
 	struct holdout *holdout;
+	struct accesses accesses;
 	struct migrator *migrators[SIM_MIGRATORS_MAX];
 	size_t n_migrators;
 

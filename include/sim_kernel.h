@@ -24,6 +24,7 @@ struct sim_kernel_state {
 	uint64_t promoted_pages, demoted_pages;
 	uint64_t reclaimed_pages;         /* of the demoted ones: by the kernel itself */
 	double busy_bytes[SIM_NODES_MAX]; /* that moves took of the bandwidth; the reader sets it to 0 */
+	double move_us;                   /* time that all moves took */
 	double owed_ns;                   /* time that has not passed yet: less than a microsecond's worth */
 };
 

@@ -15,6 +15,8 @@
 #include "sim_place.h"
 #include "sim_random.h"
 
+#define SIM_CYCLES_PER_NS 3.0 /* of the latency that samples carry */
+
 struct sim_sampler_state {
 	const struct sim_place *place;
 	struct sim_random which, when, flaws, where[SIM_ACCESSES_MAX];

@@ -93,9 +93,13 @@ void daemon_update_state(struct daemon *daemon)
 			 (unsigned long long)daemon->promoter.promoted_pages);
 	} else if (daemon->guard.cause != GUARD_NONE && daemon->current.mode == MODE_PROMOTE) {
 		state = STATE_DEGRADED;
-		snprintf(reason, sizeof(reason), "a guard holds: %s; no room is made on fast nodes for %llu s more",
-			 guard_cause_text[daemon->guard.cause],
-			 (unsigned long long)(daemon->guard.left_ns / NSEC_PER_SEC));
+		if (daemon->guard.cause == GUARD_COST)
+			snprintf(reason, sizeof(reason), "a guard holds: %s", guard_cause_text[GUARD_COST]);
+		else
+			snprintf(reason, sizeof(reason),
+				 "a guard holds: %s; no room is made on fast nodes for %llu s more",
+				 guard_cause_text[daemon->guard.cause],
+				 (unsigned long long)(daemon->guard.left_ns / NSEC_PER_SEC));
 	} else if (daemon->current.mode == MODE_OBSERVE || daemon->topology->observe_only) {
 		state = STATE_OBSERVING;
 	} else {

@@ -106,6 +106,8 @@ void daemon_keep_budget(struct daemon *daemon, uint64_t now_ns)
 	struct budget_input input;
 	size_t owners;
 
+	if (daemon->dataplane)
+		dataplane_set_period(daemon->dataplane, daemon->source.ops ? daemon->source.period : 0);
 	if (!daemon->source.ops || !daemon->source.period || !daemon->dataplane)
 		return;
 	look_at_meter(daemon, cpus, samples);

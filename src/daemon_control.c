@@ -154,6 +154,9 @@ static void look_at_policy(const struct daemon *daemon, struct report_policy *re
 		.uncertain = view.by_reason[REGION_UNCERTAIN],
 		.background = view.by_reason[REGION_BACKGROUND],
 		.cooler = view.by_reason[REGION_COOLER],
+		.pays_not = view.by_reason[REGION_PAYS_NOT],
+		.life_sec = view.life_sec,
+		.pays_per_sec = view.pays_per_sec,
 	};
 }
 

@@ -297,6 +297,7 @@ static int add_migrator(struct dataplane *dp, int nid, unsigned int part, unsign
 		.stats = stats_slot_new(dp->params.stats),
 		.stop = &dp->stop,
 		.guard = dp->guard,
+		.accesses = &dp->accesses,
 		.victims = dp->victims,
 		.decider = dp->decider,
 	};

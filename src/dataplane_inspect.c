@@ -35,6 +35,7 @@ static const char *const reason_name[REGION_REASONS] = {
 	[REGION_UNCERTAIN] = "uncertain", [REGION_BACKGROUND] = "background",
 	[REGION_COOLER] = "cooler",       [REGION_FAULTS] = "faults",
 	[REGION_GIANT] = "giant",         [REGION_STALE] = "stale",
+	[REGION_PAYS_NOT] = "pays_not",
 };
 
 static void copy_region(const struct hotness_view *view, uint32_t pid, struct dataplane_region *ret)

@@ -5,6 +5,7 @@
 #include "clock.h"
 #include "config.h"
 #include "dataplane_internal.h"
+#include "decider.h"
 #include "fsroot.h"
 #include "guard.h"
 #include "holdout.h"
@@ -38,6 +39,7 @@ int dataplane_room_make(struct dataplane *dp)
 		.owners = dp->owners,
 	};
 
+	accesses_init(&dp->accesses, dp->params.root);
 	dp->victims = victims_new(&params);
 	dp->guard = guard_params.counted ? guard_new(&guard_params) : NULL;
 	dp->holdout = holdout_new((unsigned int)dp->n_collectors);
@@ -64,6 +66,8 @@ int dataplane_room_turn(void *ctx)
 	config_store_get(dp->params.config, &config);
 	if (!atomic_load_explicit(&dp->held, memory_order_relaxed)) {
 		holdout_step(dp->holdout, &config, clock_now_ns(dp->params.clock));
+		accesses_step(&dp->accesses, stats_sum(dp->params.stats, STAT_USEFUL), clock_now_ns(dp->params.clock));
+		guard_note_cost(dp->guard, decider_pays_not(dp->decider));
 		guard_step(dp->guard, &config, fast_bytes(dp));
 		victims_step(dp->victims, &config, WATCHER_BUDGET_NS, &dp->stop);
 	}

@@ -23,6 +23,11 @@ uint64_t dataplane_sampling_cpu_ns(const struct dataplane *dp)
 	return sum_ns;
 }
 
+void dataplane_set_period(struct dataplane *dp, uint64_t period)
+{
+	accesses_set_per_sample(&dp->accesses, period);
+}
+
 void dataplane_usage(const struct dataplane *dp, struct hotness_usage *ret, size_t *ret_owners)
 {
 	hotness_usage(dp->hotness, ret);

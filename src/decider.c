@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <assert.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include "hotness.h"
 #include "hotness_regions.h"
 #include "nodeset.h"
+#include "policy_life.h"
 #include "rcu.h"
 #include "sample.h"
 #include "slotset.h"
@@ -17,15 +19,26 @@
 #include "tablemem.h"
 
 #define SLOTS_AT_ONCE   1024
-#define GROWTH_PART     8  /* evidence that grew by an eighth is worth a new look */
-#define NEWCOMERS_PART  10 /* so is one region in ten that nothing is known of */
-#define SCATTERED_TURNS 4  /* epochs between two looks at a region whose pages are moved one by one */
+#define GROWTH_PART     8   /* evidence that grew by an eighth is worth a new look */
+#define NEWCOMERS_PART  10  /* so is one region in ten that nothing is known of */
+#define PAYS_NOT_PASSES 5   /* in a row with nothing that pays, and something that doesn't: then promotion rests */
+#define LATENCY_SAMPLES 200 /* on either tier: a mean of fewer says nothing */
+#define PAYS_PART       0.7 /* of what a move takes must be saved at least; while promotion rests, all of it */
+#define PAID_PART       8   /* so small a part of what is hot that pays is chance: its rate looked higher than it is */
+#define SCATTERED_TURNS 4   /* epochs between two looks at a region whose pages are moved one by one */
 
 _Static_assert(DECIDER_NONE == SLOTSET_NONE, "passed through");
+
+/* A look at a region, from a pass. */
+struct look {
+	struct decider *decider;
+	uint64_t now_ns;
+};
 
 struct decider {
 	struct hotness *hotness;
 	struct policy_region *policy;
+	struct policy_life *life;
 	_Atomic bool busy;        /* acquire to take it, release to leave it: what a pass wrote is the next one's */
 	_Atomic uint64_t last_ns; /* of the last pass; relaxed, a hint outside of one */
 
@@ -35,7 +48,11 @@ struct decider {
 	uint64_t fit_epoch;
 	uint64_t fit_samples; /* evidence at the last fit */
 	bool wants_fit;
-	bool rested; /* all evidence is from before the policy was switched on */
+	double far_cycles, near_cycles; /* that accesses took, by samples; 0: not known */
+	double page_ns, sample_ns;      /* as in struct policy_region_params, of the last pass */
+	unsigned int unpaid;            /* passes in a row in which nothing paid */
+	_Atomic bool pays_not;          /* relaxed: a moment's view */
+	bool rested;                    /* all evidence is from before the policy was switched on */
 	uint64_t by_reason[REGION_REASONS];
 	struct hotness_view views[POLICY_VIEWS_MAX];
 	uint32_t slots[SLOTS_AT_ONCE];
@@ -57,7 +74,8 @@ struct decider *decider_new(struct hotness *hotness)
 	d->rested = true;
 	pthread_mutex_init(&d->lock, NULL);
 	d->policy = policy_region_new();
-	if (!d->policy) {
+	d->life = policy_life_new();
+	if (!d->policy || !d->life) {
 		decider_free(d);
 		return NULL;
 	}
@@ -76,6 +94,7 @@ void decider_free(struct decider *d)
 		free(todo);
 	}
 	policy_region_free(d->policy);
+	policy_life_free(d->life);
 	pthread_mutex_destroy(&d->lock);
 	free(d);
 }
@@ -201,7 +220,7 @@ static bool is_all(uint32_t decision)
 }
 
 static void judge(struct decider *d, const struct decider_input *input, const struct policy_region_params *params,
-		  const struct hotness_view *view)
+		  const struct hotness_view *view, uint64_t now_ns)
 {
 	uint32_t before = view->decision, kind = before & REGION_DECISION_KIND, next;
 	struct policy_region_decision decision;
@@ -214,6 +233,8 @@ static void judge(struct decider *d, const struct decider_input *input, const st
 		return;
 	policy_region_decide(d->policy, params, view, &decision);
 	d->by_reason[decision.reason]++;
+	if (kind == 0 && (decision.decision || decision.reason == REGION_PAYS_NOT) && input->samples_per_sec > 0)
+		policy_life_add(d->life, view->slot, view->key, decision.rate / input->samples_per_sec, now_ns);
 	next = before | (decision.forget ? REGION_DECISION_FORGET : 0);
 	if (!decision.decision || (is_whole(before) && !is_whole(decision.decision))) {
 		(void)decide(d, view, next);
@@ -244,6 +265,36 @@ static void judge(struct decider *d, const struct decider_input *input, const st
 		ask_for(d, input, view);
 }
 
+/* What accesses take on slow nodes and on fast ones, by regions that are wholly here or there. */
+static void learn_latency(struct decider *d, size_t n)
+{
+	double sum[2] = { 0 }, samples[2] = { 0 };
+
+	for (size_t i = 0; i < n; i++) {
+		const struct region_evidence *e = &d->views[i].evidence;
+		int far = e->far_part >= 1 ? 1 : e->far_part <= 0 ? 0 : -1;
+
+		if (far < 0 || e->latency == 0)
+			continue;
+		sum[far] += (double)e->latency * e->samples;
+		samples[far] += e->samples;
+	}
+	if (samples[0] >= LATENCY_SAMPLES && samples[1] >= LATENCY_SAMPLES) {
+		d->near_cycles = sum[0] / samples[0];
+		d->far_cycles = sum[1] / samples[1];
+	}
+}
+
+/* By firmware and by samples: the larger one, and nothing is left that might pay. */
+static double sample_ns(const struct decider *d, const struct decider_input *input)
+{
+	double ns = input->latency_ns;
+
+	if (input->cpu_khz > 0 && d->far_cycles > d->near_cycles)
+		ns = fmax(ns, (d->far_cycles - d->near_cycles) * 1e6 / input->cpu_khz);
+	return ns * input->accesses_per_sample;
+}
+
 /* Learn what is usual. Evidence too old to be used is begun anew meanwhile. */
 static void fit(struct decider *d, const struct decider_input *input, const struct policy_region_params *params,
 		uint64_t regions, uint64_t now_ns)
@@ -261,6 +312,7 @@ static void fit(struct decider *d, const struct decider_input *input, const stru
 					     view->decision | REGION_DECISION_FORGET);
 	}
 	rcu_leave();
+	learn_latency(d, n);
 	policy_region_fit(d->policy, params, d->views, d->rested ? 0 : n, parts, input->room_bytes);
 	d->rested = false;
 	d->fit_epoch = d->epoch;
@@ -305,14 +357,43 @@ static void judge_marked(struct decider *d, const struct decider_input *input,
 				continue;
 			all++;
 			newcomers += !policy_region_knows(d->policy, view.key);
-			judge(d, input, params, &view);
+			judge(d, input, params, &view, now_ns);
 		}
 	}
 	if (newcomers * NEWCOMERS_PART > all)
 		d->wants_fit = true;
 }
 
-static void show(struct decider *d)
+/* How long ago the region had its last sample. */
+static uint64_t idle_of(void *ctx, uint32_t slot, uint64_t key)
+{
+	struct look *look = ctx;
+	struct hotness_view view;
+	bool found;
+
+	rcu_enter();
+	found = hotness_view(look->decider->hotness, slot, look->now_ns, &view) && view.key == key;
+	rcu_leave();
+	return found ? view.idle_ns : UINT64_MAX;
+}
+
+/* Is there something hot, and none of it pays? */
+static void note_unpaid(struct decider *d, const struct decider_input *input)
+{
+	uint64_t unpaid = d->by_reason[REGION_PAYS_NOT];
+
+	stats_add(input->stats, STAT_PAYS_NOT, unpaid);
+	if (d->by_reason[REGION_IS_HOT] * PAID_PART > unpaid)
+		d->unpaid = d->unpaid > 1 ? d->unpaid - 1 : 0;
+	else if (unpaid > 0 && d->unpaid < PAYS_NOT_PASSES)
+		d->unpaid++;
+	else if (unpaid == 0 && d->unpaid > 0)
+		d->unpaid--;
+	atomic_store_explicit(&d->pays_not, d->unpaid == PAYS_NOT_PASSES || (d->unpaid > 0 && decider_pays_not(d)),
+			      memory_order_relaxed);
+}
+
+static void show(struct decider *d, const struct policy_region_params *params)
 {
 	const struct heat *heat = policy_region_heat(d->policy);
 
@@ -324,19 +405,37 @@ static void show(struct decider *d)
 		d->view.hit_ratio[i] = heat_hit_ratio(heat, heat->capacity_bytes * (i + 1) / 2);
 	d->view.threshold_per_sec = heat->threshold;
 	d->view.worth_per_sec = heat_worth(heat);
+	d->view.life_sec = policy_life_sec(d->life);
+	d->view.pays_per_sec =
+		params->sample_ns > 0 ? params->page_ns * REGION_PAGES / params->sample_ns / d->view.life_sec : 0;
+	d->view.pays_not = decider_pays_not(d);
 	d->view.background_per_sec = heat->ground >= 0 ? heat_rate(heat->ground) : 0;
 	for (int i = 0; i < REGION_REASONS; i++)
 		d->view.by_reason[i] = d->by_reason[i];
 	pthread_mutex_unlock(&d->lock);
 }
 
-static void pass(struct decider *d, const struct decider_input *input, uint64_t now_ns)
+bool decider_pays_not(const struct decider *d)
 {
-	const struct policy_region_params params = {
+	return atomic_load_explicit(&d->pays_not, memory_order_relaxed);
+}
+
+static struct policy_region_params make_params(const struct decider *d, const struct decider_input *input)
+{
+	return (struct policy_region_params){
 		.confidence = input->confidence,
 		.epoch_ns = input->epoch_ns,
 		.lower_nodes = node_mask(input->lower),
+		.page_ns = d->page_ns * (decider_pays_not(d) ? 1 : PAYS_PART),
+		.sample_ns = d->sample_ns,
+		.life_sec = policy_life_sec(d->life),
 	};
+}
+
+static void pass(struct decider *d, const struct decider_input *input, uint64_t now_ns)
+{
+	struct policy_region_params params;
+	struct look look = { d, now_ns };
 	struct hotness_usage usage;
 	uint64_t samples;
 
@@ -345,6 +444,10 @@ static void pass(struct decider *d, const struct decider_input *input, uint64_t 
 		hotness_set_by_region(d->hotness, true);
 	}
 	d->epoch++;
+	policy_life_step(d->life, idle_of, &look, input->samples_per_sec, now_ns);
+	d->page_ns = input->page_ns;
+	d->sample_ns = sample_ns(d, input);
+	params = make_params(d, input);
 	hotness_usage(d->hotness, &usage);
 	unseen_step(&d->unseen, usage.far_samples, usage.far_novel);
 	samples = usage.far_samples;
@@ -354,7 +457,8 @@ static void pass(struct decider *d, const struct decider_input *input, uint64_t 
 		fit(d, input, &params, usage.regions, now_ns);
 	}
 	judge_marked(d, input, &params, now_ns);
-	show(d);
+	note_unpaid(d, input);
+	show(d, &params);
 	stats_inc(input->stats, STAT_REGION_PASSES);
 }
 
@@ -415,15 +519,12 @@ void decider_again(struct decider *d, int nid, uint32_t slot)
 bool decider_explain(struct decider *d, const struct decider_input *input, const struct hotness_view *view,
 		     struct policy_region_decision *ret)
 {
-	const struct policy_region_params params = {
-		.confidence = input->confidence,
-		.epoch_ns = input->epoch_ns,
-		.lower_nodes = node_mask(input->lower),
-	};
+	struct policy_region_params params;
 
 	/* As a pass takes it: what the last one learnt isn't changed meanwhile. */
 	if (atomic_exchange_explicit(&d->busy, true, memory_order_acquire))
 		return false;
+	params = make_params(d, input);
 	policy_region_decide(d->policy, &params, view, ret);
 	atomic_store_explicit(&d->busy, false, memory_order_release);
 	return true;

@@ -10,7 +10,7 @@
 #include "config.h"
 #include "guard.h"
 #include "guard_owners.h"
-#include "log.h"
+#include "message.h"
 #include "parse.h"
 #include "sample.h"
 #include "stats.h"
@@ -29,6 +29,7 @@
 const char *const guard_cause_text[GUARD_CAUSES] = {
 	[GUARD_NONE] = "",
 	[GUARD_AGAINST] = "as much is demoted as is promoted, and nothing is won by it",
+	[GUARD_COST] = "moving what is hot would take more than it saves",
 	[GUARD_PING_PONG] = "pages are promoted again that were demoted a moment ago",
 };
 
@@ -63,6 +64,7 @@ struct guard {
 	_Atomic uint64_t up, back;
 	_Atomic uint64_t until_ns;
 	_Atomic uint32_t cause;
+	_Atomic bool pays_not;
 	_Atomic uint32_t back_permille; /* UINT32_MAX: not known */
 
 	struct guard_owners *owners;
@@ -117,8 +119,10 @@ void guard_look(const struct guard *g, struct guard_view *ret)
 		.back_ratio = permille == UINT32_MAX ? -1 : permille / 1000.0,
 		.kernel_demoted_pages = get(&g->demoted_pages),
 	};
-	if (ret->cause != GUARD_NONE && until_ns > now_ns)
-		ret->left_ns = until_ns - now_ns;
+	if (ret->cause != GUARD_NONE)
+		ret->left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
+	else if (atomic_load_explicit(&g->pays_not, memory_order_relaxed))
+		ret->cause = GUARD_COST;
 	ret->n_resting = guard_owners_look(g->owners, now_ns, ret->resting, GUARD_SHOWN_MAX);
 }
 
@@ -154,6 +158,18 @@ void guard_note_up(struct guard *g, uint32_t owner_slot, uint64_t start_ticks, u
 void guard_note_down(struct guard *g, uint32_t owner_slot, uint64_t start_ticks, uint64_t bytes)
 {
 	guard_owners_note_down(g->owners, owner_slot, start_ticks, bytes);
+}
+
+void guard_note_cost(struct guard *g, bool pays_not)
+{
+	if (pays_not == atomic_load_explicit(&g->pays_not, memory_order_relaxed))
+		return;
+	atomic_store_explicit(&g->pays_not, pays_not, memory_order_relaxed);
+	if (pays_not)
+		stats_inc(g->params.counted, STAT_GUARD_COST);
+	message(MESSAGE_GUARD, NULL, 0,
+		pays_not ? "%s: nothing of it is moved until that changes" : "no longer: %s; what pays is moved again",
+		guard_cause_text[GUARD_COST]);
 }
 
 /* Sum of pgdemote_*; 0: the kernel counts none. */
@@ -311,9 +327,10 @@ static void begin_hold(struct guard *g, const struct config *config, enum guard_
 	g->bad = 0;
 	set_hold(g, cause, now_ns + sec * NSEC_PER_SEC);
 	stats_inc(g->params.counted, cause == GUARD_AGAINST ? STAT_GUARD_AGAINST : STAT_GUARD_PING_PONG);
-	log_notice("a guard holds: %s. No room is made on fast nodes for %llu s%s; then it is tried again",
-		   guard_cause_text[cause], (unsigned long long)sec,
-		   config->guard_action == GUARD_ACTION_SLOW ? ", or a sixteenth of the usual" : "");
+	message(MESSAGE_GUARD, NULL, 0,
+		"a guard holds: %s. No room is made on fast nodes for %llu s%s; then it is tried again",
+		guard_cause_text[cause], (unsigned long long)sec,
+		config->guard_action == GUARD_ACTION_SLOW ? ", or a sixteenth of the usual" : "");
 }
 
 void guard_step(struct guard *g, const struct config *config, uint64_t fast_bytes)
@@ -338,7 +355,8 @@ void guard_step(struct guard *g, const struct config *config, uint64_t fast_byte
 		    now_ns - g->hold_ns < GUARD_HOLD_TIMES * (uint64_t)config->guard_resume_after_sec * NSEC_PER_SEC)
 			return;
 		set_hold(g, GUARD_NONE, now_ns);
-		log_notice("the guard lets go: room is made on fast nodes again, to see whether it pays now");
+		message(MESSAGE_GUARD, NULL, 0,
+			"the guard lets go: room is made on fast nodes again, to see whether it pays now");
 		g->began = false;
 	}
 	if (!g->began || now_ns - g->from.ns >= FORGET_NS) {

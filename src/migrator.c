@@ -42,6 +42,7 @@ const char *const migrator_limit_text[LIMIT_MAX] = {
 	[LIMIT_GUARD] = "no room on the faster nodes, and a guard holds: none is made",
 	[LIMIT_NO_COLD] = "no room on the faster nodes, and nothing there is surely cold",
 	[LIMIT_LOWER_FULL] = "the faster nodes are full, and so is the slow one",
+	[LIMIT_PAYS_NOT] = "what is hot would take more to move than it saves",
 	[LIMIT_SPEED] = "the time that moving takes",
 };
 
@@ -443,6 +444,8 @@ static enum migrator_limit what_held_it_back(const struct migrator_pass_state *p
 		return LIMIT_OBSERVING;
 	if (p->topology->observe_only)
 		return LIMIT_GUESSED_TIERS;
+	if (!p->hot && p->by_region && decider_pays_not(p->m->decider))
+		return LIMIT_PAYS_NOT;
 	if (!p->hot)
 		return p->waits ? LIMIT_WAITING : p->left ? LIMIT_LEFT_ALONE : LIMIT_NOTHING_HOT;
 	if (p->no_target)

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "accesses.h"
 #include "clock.h"
 #include "config.h"
 #include "decider.h"
@@ -36,6 +37,35 @@ static bool is_by_region(void *ctx, uint32_t owner_slot)
 	return migrator_manage_by_region(ctx, owner_slot);
 }
 
+/* CPU time that moving a page takes, as measured; with making room for it, twice that. 0: nothing moved yet. */
+static double page_ns(const struct migrator_pass_state *p)
+{
+	struct migrator_calls calls;
+	double ns;
+
+	migrator_calls(p->m, &calls);
+	if (calls.page_ns == 0 || calls.batch_pages == 0)
+		return 0;
+	ns = (double)calls.page_ns + (double)calls.call_ns / (double)calls.batch_pages;
+	return p->m->lacks_room ? 2 * ns : ns;
+}
+
+/* What is known of what moves take and save. */
+static void add_costs(const struct migrator_pass_state *p, struct decider_input *input)
+{
+	const struct accesses *a = p->m->params.accesses;
+	const struct topology_node *near = topology_node(p->topology, p->node->targets[0]);
+
+	if (!a)
+		return;
+	input->page_ns = page_ns(p);
+	input->accesses_per_sample = accesses_get(&a->per_sample);
+	input->samples_per_sec = accesses_get(&a->samples_per_sec);
+	input->cpu_khz = accesses_get(&a->cpu_khz);
+	if (near && near->read_latency_ns > 0 && p->node->read_latency_ns > near->read_latency_ns)
+		input->latency_ns = p->node->read_latency_ns - near->read_latency_ns;
+}
+
 void migrator_decide(struct migrator_pass_state *p)
 {
 	const struct config *config = p->config;
@@ -59,6 +89,7 @@ void migrator_decide(struct migrator_pass_state *p)
 		input.room_bytes +=
 			p->m->targets[p->node->targets[i]].room_bytes * migrator_sharers(p, p->node->targets[i]);
 	input.room_bytes += migrator_room_to_come(p);
+	add_costs(p, &input);
 	decider_run(p->m->decider, &input, p->start_ns);
 }
 

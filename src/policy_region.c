@@ -29,7 +29,10 @@
 #define PICKED_RATIO  8      /* samples to a page: then what was seen once is no part of the hot set */
 #define WARM          0.7071 /* half an octave below the threshold still goes where there is room, */
 #define PATIENCE      2.0 /* but at first it takes so much more than the threshold: what goes early can't be taken back */
-#define PATIENCE_SEC  30.0 /* until it was watched for long */
+#define HUGE_PART                                                                                           \
+	8.0 /* what a page of a huge page takes to move, of what one by itself takes: at least so much less \
+	     */
+#define PATIENCE_SEC 30.0 /* until it was watched for long */
 
 /* Neighbours of one owner. */
 struct run {
@@ -376,8 +379,26 @@ bool policy_region_is_stale(const struct hotness_view *view)
 	       e->samples >= SAMPLES_MANY;
 }
 
-void policy_region_decide(const struct policy_region *p, const struct policy_region_params *params,
-			  const struct hotness_view *view, struct policy_region_decision *ret)
+static unsigned int pages_to_move(const struct hotness_view *view, uint32_t decision)
+{
+	if ((decision & REGION_DECISION_KIND) != REGION_DECISION_WHOLE)
+		return view->pages;
+	return (REGION_DECISION_LAST(decision) - REGION_DECISION_FIRST(decision) + 1) * REGION_BLOCK_PAGES;
+}
+
+/* As if no two accesses ever overlapped, so what is left surely doesn't pay. */
+static bool pays(const struct policy_region_params *params, const struct hotness_view *view, double rate,
+		 uint32_t decision)
+{
+	double cost_ns = params->page_ns * pages_to_move(view, decision) / (is_huge(view) ? HUGE_PART : 1);
+
+	if (params->page_ns <= 0 || params->sample_ns <= 0 || params->life_sec <= 0)
+		return true;
+	return rate * params->life_sec * params->sample_ns >= cost_ns;
+}
+
+static void judge(const struct policy_region *p, const struct policy_region_params *params,
+		  const struct hotness_view *view, struct policy_region_decision *ret)
 {
 	const struct region_evidence *e = &view->evidence;
 	struct heat_region heat;
@@ -423,4 +444,14 @@ void policy_region_decide(const struct policy_region *p, const struct policy_reg
 		return;
 	}
 	decide_density(p, params, view, ret);
+}
+
+void policy_region_decide(const struct policy_region *p, const struct policy_region_params *params,
+			  const struct hotness_view *view, struct policy_region_decision *ret)
+{
+	judge(p, params, view, ret);
+	if (ret->decision && !pays(params, view, ret->rate, ret->decision)) {
+		ret->decision = 0;
+		ret->reason = REGION_PAYS_NOT;
+	}
 }

@@ -136,6 +136,8 @@ static const struct {
 	  "more room there: see promote.headroom_percent, or less that is hotter" },
 	{ "faults", "hint faults tell of each page once, so the rule for pages decides", "promote.freq_threshold" },
 	{ "giant", "it is part of a page of 1 GiB, which is not moved", "smaller pages" },
+	{ "pays_not", "moving it would take more than the accesses that it will still have save",
+	  "memory that stays hot for longer, or is accessed more" },
 	{ "stale", "what was seen of it is too old, or was a burst: it begins anew", "new samples" },
 };
 

@@ -305,7 +305,10 @@ static json_t *make_policy(const struct report_policy *policy, bool *ok)
 	put(regions, "uncertain", unsigned_number(policy->uncertain), ok);
 	put(regions, "background", unsigned_number(policy->background), ok);
 	put(regions, "cooler", unsigned_number(policy->cooler), ok);
+	put(regions, "pays_not", unsigned_number(policy->pays_not), ok);
 	put(object, "regions", regions, ok);
+	put(object, "life_ns", unsigned_number((uint64_t)(policy->life_sec * 1e9)), ok);
+	put(object, "pays_per_sec", policy->pays_per_sec > 0 ? json_real(policy->pays_per_sec) : json_null(), ok);
 	return object;
 }
 

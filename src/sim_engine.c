@@ -6,6 +6,7 @@
 
 #include "collector.h"
 #include "config.h"
+#include "decider.h"
 #include "guard.h"
 #include "holdout.h"
 #include "hotness.h"
@@ -13,6 +14,7 @@
 #include "owners.h"
 #include "sample_queue.h"
 #include "sim_engine_internal.h"
+#include "stats.h"
 #include "victims.h"
 
 #define START_NS (1000 * NSEC_PER_SEC) /* of the virtual clock: a machine that has been up for a while */
@@ -60,10 +62,13 @@ static void take_samples(struct sim_engine *e, uint64_t from_ns, uint64_t to_ns)
 {
 	double sec = (double)(to_ns - from_ns) / (double)NSEC_PER_SEC;
 	uint64_t n = sim_sampler_due(&e->sampler, sec, e->speed * sec);
+	const struct sim_sampler *sampler = &e->scenario->sampler;
 	struct looks looks = { .n = 0 };
 	struct sample sample;
 	uint64_t page;
 
+	accesses_set_per_sample(&e->accesses,
+				(uint64_t)(sampler->per_sec > 0 ? e->speed / sampler->per_sec : sampler->period));
 	for (uint64_t i = 0; i < n; i++) {
 		double at = ((double)i + sim_random_unit(&e->sampler.when)) / (double)n;
 		uint64_t time_ns = from_ns + (uint64_t)((double)(to_ns - from_ns) * at);
@@ -145,6 +150,8 @@ static void turn_victims(struct sim_engine *e)
 	if (sim_machine_put_demoted(&e->machine, e->kernel.reclaimed_pages) < 0)
 		e->failed = -EIO;
 	sim_engine_enter(e);
+	accesses_step(&e->accesses, stats_sum(e->stats, STAT_USEFUL), e->now_ns);
+	guard_note_cost(e->guard, decider_pays_not(e->decider));
 	holdout_step(e->holdout, &e->scenario->config, e->now_ns);
 	guard_step(e->guard, &e->scenario->config, e->fast_bytes);
 	victims_step(e->victims, &e->scenario->config, NSEC_PER_SEC, NULL);

@@ -112,6 +112,7 @@ static int add_migrator(struct sim_engine *e, int nid, unsigned int part, unsign
 		.clock = &e->clock,
 		.stats = e->stats_slot,
 		.guard = e->guard,
+		.accesses = &e->accesses,
 		.victims = e->victims,
 		.decider = e->decider,
 	};
@@ -152,6 +153,8 @@ static int make_daemon(struct sim_engine *e, char *error)
 	int r;
 
 	e->clock = (struct clock){ now_ns, e };
+	accesses_init(&e->accesses, &e->machine.root);
+	atomic_store_explicit(&e->accesses.cpu_khz, (uint64_t)(SIM_CYCLES_PER_NS * 1e6), memory_order_relaxed);
 	e->stats = stats_new();
 	e->stats_slot = e->stats ? stats_slot_new(e->stats) : NULL;
 	if (!e->stats_slot)

@@ -198,6 +198,8 @@ int sim_watch_end(struct sim_engine *e)
 	r->sample_oracle_hit_ratio = sample_oracle;
 	r->speedup = e->made_base > 0 ? e->made / e->made_base : 1;
 	r->moved_bytes = bytes(sum.moved);
+	r->move_seconds = e->kernel.move_us / 1e6;
+	r->saved_seconds = (r->speedup - 1) * (double)e->scenario->threads * e->scenario->seconds;
 	r->demoted_bytes = bytes(e->kernel.demoted_pages);
 	r->user_seconds = (double)e->daemon_ns / 1e9;
 	describe_parts(e, r);

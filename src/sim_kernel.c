@@ -59,6 +59,7 @@ static long query(void *ctx, uint32_t pid, size_t n, void **addrs, int *status)
 static void take_time(struct sim_kernel_state *k, double us)
 {
 	k->owed_ns += us * 1000;
+	k->move_us += us;
 	if (k->owed_ns >= PASS_NS) {
 		uint64_t ns = (uint64_t)k->owed_ns;
 

@@ -71,7 +71,8 @@ static json_t *holdout_json(const struct sim_result *r)
 int sim_result_write_json(const struct sim_result *r, FILE *to)
 {
 	json_t *json =
-		json_pack("{s:s, s:s, s:I, s:f, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:f, s:I, s:o, "
+		json_pack("{s:s, s:s, s:I, s:f, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:f, s:f, s:f, "
+			  "s:I, s:o, "
 			  "s:o, s:o, "
 			  "s:o, s:o, s:o}",
 			  "scenario", r->scenario, "policy", r->policy, "seed", (json_int_t)r->seed, "seconds",
@@ -79,7 +80,8 @@ int sim_result_write_json(const struct sim_result *r, FILE *to)
 			  "coverage", r->coverage, "decided", r->decided, "over_promotion", r->over_promotion,
 			  "hit_ratio", r->hit_ratio, "oracle_hit_ratio", r->oracle_hit_ratio, "sample_oracle_hit_ratio",
 			  r->sample_oracle_hit_ratio, "speedup", r->speedup, "moved_bytes", (json_int_t)r->moved_bytes,
-			  "demoted_bytes", (json_int_t)r->demoted_bytes, "user_seconds", r->user_seconds, "map_bytes",
+			  "demoted_bytes", (json_int_t)r->demoted_bytes, "move_seconds", r->move_seconds,
+			  "saved_seconds", r->saved_seconds, "user_seconds", r->user_seconds, "map_bytes",
 			  (json_int_t)r->map_bytes, "time_to_50", time_or_null(r->time_to_50), "time_to_90",
 			  time_or_null(r->time_to_90), "time_to_99", time_or_null(r->time_to_99), "holdout",
 			  holdout_json(r), "parts", parts_json(r), "series", series_json(r));
@@ -124,7 +126,8 @@ void sim_result_write_text(const struct sim_result *r, FILE *to)
 	if (r->has_holdout)
 		fprintf(to, "  far       accesses down by %.1f +- %.1f%% as the daemon sees it; by %.1f%% truly\n",
 			100 * r->saved, 100 * r->saved_margin, 100 * r->saved_truly);
-	fprintf(to, "  moved     %.2f GiB up, %.2f GiB down\n", gib(r->moved_bytes), gib(r->demoted_bytes));
+	fprintf(to, "  moved     %.2f GiB up, %.2f GiB down, in %.1f s; %.1f s of the threads' time saved\n",
+		gib(r->moved_bytes), gib(r->demoted_bytes), r->move_seconds, r->saved_seconds);
 	fprintf(to,
 		"  cost      %.2f s of CPU for the daemon's own code, %.2f%% of a core (1%% is %.2f s); %.1f MiB of "
 		"tables\n",

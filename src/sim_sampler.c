@@ -2,7 +2,6 @@
 #include "sim_sampler.h"
 #include "sim_machine.h"
 
-#define CYCLES_PER_NS     3.0
 #define PREFETCHED_CYCLES 40   /* the line was on its way already */
 #define ROUNDING          1e-6 /* of sums of steps: a sample that is due is due */
 #define LINES_PER_PAGE    64
@@ -107,7 +106,7 @@ bool sim_sampler_take(struct sim_sampler_state *s, double sec, uint64_t time_ns,
 		.phys = sim_place_phys(place, page) + line * LINE_BYTES,
 		.pid = sim_machine_pid(scenario->memories[place->area_of_access[i]].process),
 		.latency = a->prefetched ? PREFETCHED_CYCLES
-					 : (uint32_t)(scenario->nodes[node].latency_ns * CYCLES_PER_NS),
+					 : (uint32_t)(scenario->nodes[node].latency_ns * SIM_CYCLES_PER_NS),
 		.cpu = (uint16_t)(s->cpu_first[a->node] +
 				  (int)sim_random_below(&s->which, (uint64_t)scenario->nodes[a->node].cpus)),
 		.page_shift = sim_place_is_huge(place, page) ? REGION_SHIFT : PAGE_SHIFT,

@@ -35,6 +35,7 @@ HEADER_ONLY = {"build_config": "base", "cleanup": "base", "sample": "facts", "op
 
 # stage: what else of the data plane it may include.
 DATA = {
+    "accesses": set(),
     "source": {"decode", "ibs", "perf_ring"},
     "perf_ring": set(),
     "decode": {"ibs"},
@@ -59,7 +60,7 @@ DATA = {
     "decider": {"evidence", "hotness", "policy", "slotset", "tablemem"},
     "manage": {"owners"},
     "guard": {"owners"},
-    "migrator": {"decider", "evidence", "guard", "holdout", "hotness", "manage", "mover", "owners", "plan", "policy", "record", "victims"},
+    "migrator": {"accesses", "decider", "evidence", "guard", "holdout", "hotness", "manage", "mover", "owners", "plan", "policy", "record", "victims"},
     "mover": {"plan"},
     "victims": {"decider", "evidence", "holdout", "hotness", "manage", "mover", "owners"},
 }

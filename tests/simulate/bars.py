@@ -68,6 +68,11 @@ def tell_that_it_pays(runs):
     return sum(1 for run in runs if run["holdout"] and run["holdout"]["saved"] > run["holdout"]["margin"])
 
 
+def lost(result):
+    """What moving took of a CPU, less what the threads saved by it, of all the time."""
+    return (result["move_seconds"] - result["saved_seconds"]) / result["seconds"]
+
+
 def overcommitted(result, fast):
     return [near_oracle(result, "oracle_hit_ratio", 0.98),
             at_least("speed of that with nothing moved", result["speedup"], 0.99),
@@ -229,6 +234,15 @@ BARS = {
                                  2 * moved_in_a_minute(region, 179) / (8 * GIB), 0.05)]),
         ("not where no process is judged by itself", [("region", {"guard.ping_pong_percent": "0"})],
          lambda off: [at_most("coverage of quiet", part(off, "quiet")["coverage"], 0.5)]),
+    ],
+    # With each access worth less than its part of a move: nothing more is moved once that is known. Worth a bit more
+    # than that: all of it goes on.
+    "wander": [
+        ("rests where it doesn't pay", [REGION],
+         lambda region: [at_most("time lost by moving, of all", lost(region), 0.03),
+                         at_most("GiB moved", region["moved_bytes"] / GIB, 4)]),
+        ("what pays goes on", [("region", {"nodes.1.latency_ns": "140"})],
+         lambda region: [at_most("time lost by moving, of all", lost(region), -0.1)]),
     ],
     "holdout": [
         ("the truth is within the interval", TWENTY,

@@ -31,6 +31,12 @@ void dataplane_usage(const struct dataplane *dp, struct hotness_usage *ret, size
 	*ret_owners = 0;
 }
 
+void dataplane_set_period(struct dataplane *dp, uint64_t period)
+{
+	(void)dp;
+	(void)period;
+}
+
 uint64_t dataplane_sampling_cpu_ns(const struct dataplane *dp)
 {
 	(void)dp;

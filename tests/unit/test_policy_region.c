@@ -439,8 +439,59 @@ static void many_and_none(void)
 	policy_region_free(policy);
 }
 
+/* 0.71 samples a second, for which a region of 512 pages moves. */
+static void what_does_not_pay_stays(void)
+{
+	struct policy_region_params costs = params;
+	struct policy_region_decision d, with;
+	struct policy_region *policy;
+	uint64_t seed = 3;
+	unsigned int paid = 0, n = 0;
+
+	n_views = 0;
+	fill(&seed, OWNER, 4096, 0.71, 25, 512, false);
+	policy = fitted(ROOM);
+	/* 512 pages of 10 us; 0.71 a second of 1 ms for 10 s is 7.1 ms: more than that. */
+	costs.page_ns = 10000;
+	costs.sample_ns = 1e6;
+	costs.life_sec = 10;
+	for (size_t i = 0; i < n_views; i++) {
+		policy_region_decide(policy, &params, &views[i], &d);
+		policy_region_decide(policy, &costs, &views[i], &with);
+		n += d.decision != 0;
+		paid += with.decision != 0;
+		CU_ASSERT(with.decision == d.decision || (!with.decision && with.reason == REGION_PAYS_NOT));
+	}
+	CU_ASSERT(n > 3800 && paid > 0.9 * n);
+	/* A tenth of the time, or each access ten times as cheap: less. */
+	for (int k = 0; k < 2; k++) {
+		costs.life_sec = k ? 10 : 1;
+		costs.sample_ns = k ? 1e5 : 1e6;
+		for (size_t i = 0; i < n_views; i++) {
+			policy_region_decide(policy, &costs, &views[i], &with);
+			CU_ASSERT_EQUAL(with.decision, 0);
+		}
+	}
+	/* A huge page takes less. */
+	views[0].page_bytes = REGION_BYTES;
+	costs.life_sec = 2;
+	costs.sample_ns = 1e6;
+	policy_region_decide(policy, &costs, &views[0], &with);
+	CU_ASSERT_EQUAL(with.reason, REGION_IS_HOT);
+	/* Whatever isn't known: everything pays. */
+	for (int k = 0; k < 3; k++) {
+		costs.page_ns = k == 0 ? 0 : 1e9;
+		costs.sample_ns = k == 1 ? 0 : 1;
+		costs.life_sec = k == 2 ? 0 : 1;
+		policy_region_decide(policy, &params, &views[1], &d);
+		policy_region_decide(policy, &costs, &views[1], &with);
+		CU_ASSERT_EQUAL(with.decision, d.decision);
+	}
+	policy_region_free(policy);
+}
+
 TEST_MAIN(policy_region, TEST(dense_regions_move_whole), TEST(scattered_regions_move_by_pages),
 	  TEST(both_are_told_apart), TEST(one_epoch_is_never_enough), TEST(background_stays),
 	  TEST(what_does_not_fit_stays), TEST(latency_counts), TEST(a_part_is_found), TEST(huge_and_giant_pages),
-	  TEST(the_odd_page_out_is_picked), TEST(strangers_have_no_prior), TEST(more_evidence_is_no_less),
-	  TEST(order_and_repetition_change_nothing), TEST(many_and_none))
+	  TEST(what_does_not_pay_stays), TEST(the_odd_page_out_is_picked), TEST(strangers_have_no_prior),
+	  TEST(more_evidence_is_no_less), TEST(order_and_repetition_change_nothing), TEST(many_and_none))

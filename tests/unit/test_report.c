@@ -78,6 +78,8 @@ static struct report make_report(const struct stats *stats)
 			    .known_ratio = 0.964,
 			    .known_margin = 0.012,
 			    .waiting = 12,
+			    .pays_not = 8,
+			    .life_sec = 2.5,
 			    .uncertain = 3,
 			    .background = 4,
 			    .cooler = 5 },
@@ -201,6 +203,9 @@ static void document_is_what_users_were_promised(void)
 	CU_ASSERT_DOUBLE_EQUAL(json_real_value(at(doc, "policy.known.ratio")), 0.964, 1e-12);
 	CU_ASSERT_DOUBLE_EQUAL(json_real_value(at(doc, "policy.known.margin")), 0.012, 1e-12);
 	CU_ASSERT_EQUAL(number_at(doc, "policy.regions.waiting"), 12);
+	CU_ASSERT_EQUAL(number_at(doc, "policy.regions.pays_not"), 8);
+	CU_ASSERT_EQUAL(number_at(doc, "policy.life_ns"), 2500000000);
+	CU_ASSERT(json_is_null(at(doc, "policy.pays_per_sec")));
 	CU_ASSERT_EQUAL(number_at(doc, "policy.regions.background"), 4);
 	CU_ASSERT(text_is(doc, "state", "promoting"));
 	CU_ASSERT(text_is(doc, "limiting", "promote.rate_mib_per_sec"));

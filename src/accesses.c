@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <stdlib.h>
+#include <string.h>
+
+#include "accesses.h"
+#include "cleanup.h"
+#include "clock.h"
+#include "fsroot.h"
+
+#define STEP_NS NSEC_PER_SEC
+#define KHZ_MAX 20000000
+
+/* "cpu MHz : 2600.123" of the first CPU; 0: it isn't said. */
+static uint64_t khz_of_cpuinfo(const struct fsroot *root)
+{
+	_cleanup_free_ char *text = NULL;
+	const char *at;
+	double mhz;
+
+	if (fsroot_read_alloc(root, &text, "proc/cpuinfo") < 0)
+		return 0;
+	at = strstr(text, "cpu MHz");
+	at = at ? strchr(at, ':') : NULL;
+	mhz = at ? strtod(at + 1, NULL) : 0;
+	return mhz > 0 && mhz * 1000 < KHZ_MAX ? (uint64_t)(mhz * 1000) : 0;
+}
+
+void accesses_init(struct accesses *a, const struct fsroot *root)
+{
+	uint64_t khz = 0;
+
+	*a = (struct accesses){ .step_ns = 0 };
+	/* The nominal one, else the highest: cycles are counted at whatever the core runs at. */
+	if (fsroot_read_u64(root, &khz, 10, "sys/devices/system/cpu/cpu0/cpufreq/base_frequency") < 0 &&
+	    fsroot_read_u64(root, &khz, 10, "sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq") < 0)
+		khz = khz_of_cpuinfo(root);
+	atomic_init(&a->cpu_khz, khz < KHZ_MAX ? khz : 0);
+}
+
+void accesses_set_per_sample(struct accesses *a, uint64_t n)
+{
+	atomic_store_explicit(&a->per_sample, n, memory_order_relaxed);
+}
+
+void accesses_step(struct accesses *a, uint64_t samples, uint64_t now_ns)
+{
+	uint64_t gone_ns = now_ns - a->step_ns;
+
+	if (a->step_ns && gone_ns < STEP_NS)
+		return;
+	if (a->step_ns)
+		atomic_store_explicit(&a->samples_per_sec,
+				      (uint64_t)((double)(samples - a->samples) * NSEC_PER_SEC / (double)gone_ns),
+				      memory_order_relaxed);
+	a->step_ns = now_ns;
+	a->samples = samples;
+}
