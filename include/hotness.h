@@ -96,7 +96,9 @@ struct hotness_context {
 	struct hotness_place place;
 	/* What it comes to, for hotness*.c. */
 	bool wants_record;
-	uint64_t key_base; /* of the keys of its regions */
+	uint8_t plain_below; /* this shift of a page's size a sample is plain, see hotness_batch.c; 0: none is */
+	uint32_t lane_rule;  /* see hotmap_lanes.h */
+	uint64_t key_base;   /* of the keys of its regions */
 	struct region_place region_place;
 };
 

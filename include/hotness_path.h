@@ -18,8 +18,11 @@ struct hotness_probe {
 	void *at;                       /* the page's word; NULL: none was found */
 	uint64_t raw;                   /* that word, when it named this very page of some region; else 0 */
 	struct region *region;          /* that it named, or where the bucket leads; NULL: none */
-	bool odd;                       /* see hotness_batch.c */
+	uint64_t key;                   /* of the sample's region; HOTNESS_ODD: see hotness_batch.c */
+	uint32_t page;                  /* the low 32 bits of its page's number */
 };
+
+#define HOTNESS_ODD UINT64_C(1) /* no region's key */
 
 /* A huge page is one entry, at its head. */
 static inline bool hotness_is_huge(const struct sample *sample)
@@ -82,13 +85,14 @@ static inline void hotness_add(_Atomic uint64_t *counter, uint64_t n)
 	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n, memory_order_relaxed);
 }
 
-/* The access, in @epoch (see region_epoch()), is evidence for @region. */
-static inline __attribute__((always_inline)) void hotness_count(const struct hotness_item *item, uint64_t epoch,
+/* The access, in @moment, is evidence for @region. */
+static inline __attribute__((always_inline)) void hotness_count(const struct hotness_item *item,
+								const struct region_moment *moment,
 								struct region *region)
 {
 	const struct sample *sample = item->sample;
 
-	region_count(region, sample->time_ns, epoch, &item->context->region_place, sample->latency,
+	region_count(region, sample->time_ns, moment, &item->context->region_place, sample->latency,
 		     sample->flags & SAMPLE_MAYBE_FIRST_TOUCH);
 }
 

@@ -12,6 +12,8 @@
  */
 #pragma once
 
+#include <string.h>
+
 #include "regions.h"
 
 #define REGION_UNIT_SHIFT  28
@@ -82,29 +84,45 @@ static inline uint32_t region_latency_cycles(uint32_t code)
 	return code ? (16 + (code & 15)) << (code >> 4) : 0;
 }
 
+/* From these on, and up to these: more would be no code. */
+#define REGION_MEAN_MIN 17U
+#define REGION_MEAN_END (31U << 15)
+
+/* Of at least REGION_MEAN_MIN cycles, and fewer than REGION_MEAN_END. */
+static inline uint32_t region_latency_code_of(uint32_t cycles)
+{
+	const float number = (float)(int32_t)cycles;
+	uint32_t bits;
+
+	/* A float has the same two, above 19 more bits of the mantissa; its exponent of 16 is 127 + 4. */
+	memcpy(&bits, &number, sizeof(bits));
+	return (bits >> 19) - ((127 + 4) << 4);
+}
+
 /* At least 16 cycles, and at most 2^20. */
 static inline uint32_t region_latency_code(uint32_t cycles)
 {
-	unsigned int exponent;
-
-	if (__builtin_expect(cycles < 17, 0))
+	if (__builtin_expect(cycles < REGION_MEAN_MIN, 0))
 		return 1;
-	if (__builtin_expect(cycles >= 31U << 15, 0))
+	if (__builtin_expect(cycles >= REGION_MEAN_END, 0))
 		return 255;
-	exponent = 31 - (unsigned int)__builtin_clz(cycles) - 4;
-	/* The mantissa has a 16 in it: the exponent, less one. */
-	return (exponent << 4) + (cycles >> exponent) - 16;
+	return region_latency_code_of(cycles);
 }
+
+/*
+ * By the code of a mean: what of it goes into the next one, region_latency_cycles() less a quarter. Where there is no
+ * mean yet, more than any can be.
+ */
+extern const uint32_t region_latency_kept[256];
+#define REGION_LATENCY_NONE (1U << 30)
 
 /* The mean over the last few. @latency above 0. */
 static inline uint64_t region_evidence_latency(uint64_t evidence, uint32_t latency)
 {
-	uint32_t code = region_get_bits(evidence, REGION_EV_LATENCY), mean = latency, old;
+	uint32_t code = region_get_bits(evidence, REGION_EV_LATENCY), mean = latency;
 
-	if (__builtin_expect(code != 0, 1)) {
-		old = region_latency_cycles(code);
-		mean = old - old / 4 + (latency < REGION_LATENCY_MAX ? latency : REGION_LATENCY_MAX) / 4;
-	}
+	if (__builtin_expect(code != 0, 1))
+		mean = region_latency_kept[code] + (latency < REGION_LATENCY_MAX ? latency : REGION_LATENCY_MAX) / 4;
 	return evidence ^ region_bits(REGION_EV_LATENCY, code ^ region_latency_code(mean));
 }
 
@@ -123,38 +141,62 @@ static inline uint64_t region_epoch(uint64_t now_ns)
 	return now_ns / REGION_EPOCH_NS;
 }
 
+/* What is the same for all accesses in a part of a second: the moments that region_count() tells apart. */
+struct region_moment {
+	uint64_t from_ns, length_ns;
+	uint32_t epoch; /* the low 16 bits of region_epoch() */
+	uint32_t units; /* of its REGION_UNIT_SHIFT, as region_count() compares them */
+};
+
+/* The moment of @now_ns. Pure. */
+struct region_moment region_moment(uint64_t now_ns);
+
+static inline bool region_is_in(const struct region_moment *moment, uint64_t now_ns)
+{
+	return now_ns - moment->from_ns < moment->length_ns;
+}
+
 /* region_count() in full; what it does itself is the common case of this. */
 void region_count_any(struct region *region, uint64_t now_ns, const struct region_place *place, uint32_t latency,
 		      bool by_fault);
 
 /*
- * The access, which waited @latency cycles (0: not known), is evidence: count it, and in its epoch, @epoch; one of an
- * epoch too long past counts in none. After region_touch() and region_see(). The region's collector.
+ * The access at @now_ns, which is in @moment and waited @latency cycles (0: not known), is evidence: count it, and in
+ * its epoch; one of an epoch too long past counts in none. After region_touch() and region_see(). The region's
+ * collector.
  */
-static inline __attribute__((always_inline)) void region_count(struct region *region, uint64_t now_ns, uint64_t epoch,
+static inline __attribute__((always_inline)) void region_count(struct region *region, uint64_t now_ns,
+							       const struct region_moment *moment,
 							       const struct region_place *place, uint32_t latency,
 							       bool by_fault)
 {
+	const uint64_t seconds = region_bits(REGION_EV_SECONDS, UINT32_MAX);
 	uint64_t heat = atomic_load_explicit(&region->heat, memory_order_relaxed);
-	uint64_t evidence = atomic_load_explicit(&region->evidence, memory_order_relaxed);
-	uint32_t units = (uint32_t)(now_ns >> REGION_UNIT_SHIFT) - (uint32_t)(evidence >> 12) - REGION_FIRST_UNITS;
-	uint32_t samples = region_get_bits(evidence, REGION_EV_SAMPLES);
+	uint64_t evidence = atomic_load_explicit(&region->evidence, memory_order_relaxed), changed = evidence;
+	uint32_t samples = region_get_bits(evidence, REGION_EV_SAMPLES), code, mean;
+	/* Units since the first sample, less REGION_FIRST_UNITS, at the top; below it whatever is in the way. */
+	uint32_t units = (moment->units - (uint32_t)evidence) << 8;
 
 	/*
 	 * Neither the first of its second, nor one too many for it; nor is the sample the first of all, of the first
 	 * second, or late; there is a later second; and of its place nothing is new.
 	 */
-	if (__builtin_expect(heat >> 48 != (uint16_t)epoch || (uint16_t)(heat + 1) <= 1 || samples == 0 ||
-				     units % REGION_UNITS_WRAP >=
-					     REGION_UNITS_WRAP - REGION_UNITS_LATE - REGION_FIRST_UNITS ||
-				     region_get_bits(evidence, REGION_EV_SECONDS) == 0 ||
-				     (evidence & place->settled_mask) != place->settled || by_fault,
-			     0)) {
-		region_count_any(region, now_ns, place, latency, by_fault);
-		return;
+	if (__builtin_expect(heat >> 48 != moment->epoch, 0) || __builtin_expect((uint16_t)(heat + 1) <= 1, 0) ||
+	    __builtin_expect(samples == 0, 0) ||
+	    __builtin_expect(units >= (REGION_UNITS_WRAP - REGION_UNITS_LATE - REGION_FIRST_UNITS) << 20, 0) ||
+	    __builtin_expect((evidence & seconds) == 0, 0) ||
+	    __builtin_expect((evidence & place->settled_mask) != place->settled, 0) || __builtin_expect(by_fault, 0))
+		goto any;
+	if (latency) {
+		code = region_get_bits(evidence, REGION_EV_LATENCY);
+		mean = region_latency_kept[code] + (latency < REGION_LATENCY_MAX ? latency : REGION_LATENCY_MAX) / 4;
+		if (__builtin_expect(mean - REGION_MEAN_MIN >= REGION_MEAN_END - REGION_MEAN_MIN, 0))
+			goto any;
+		changed ^= (uint64_t)(code ^ region_latency_code_of(mean)) << 43;
 	}
-	if (latency)
-		evidence = region_evidence_latency(evidence, latency);
 	atomic_store_explicit(&region->heat, heat + 1, memory_order_relaxed);
-	atomic_store_explicit(&region->evidence, evidence + (samples != REGION_SAMPLES_MAX), memory_order_relaxed);
+	atomic_store_explicit(&region->evidence, changed + (samples != REGION_SAMPLES_MAX), memory_order_relaxed);
+	return;
+any:
+	region_count_any(region, now_ns, place, latency, by_fault);
 }

@@ -69,6 +69,7 @@ static bool take_known(struct hotness *hotness, unsigned int shard_nr, const str
 	struct hotmap *map = hotness->map;
 	const struct sample *sample = item->sample;
 	struct region *region = probe->region;
+	struct region_moment moment;
 	struct hotmap_spot spot;
 	uint32_t decision;
 	uint64_t raw;
@@ -90,7 +91,8 @@ static bool take_known(struct hotness *hotness, unsigned int shard_nr, const str
 	region_set_mapping(region, mapping_of(sample));
 	hotness_add(&hotness->shard[shard_nr].far_samples, 1); /* only those have records */
 	spot = hotmap_spot_at(probe->chunk_word, probe->at);
-	hotness_count(item, region_epoch(sample->time_ns), region);
+	moment = region_moment(sample->time_ns);
+	hotness_count(item, &moment, region);
 	slotset_add(&hotness->marks, REGION_SLOT_OF(hotmap_backref(hotmap_wide(map, spot.chunk, spot.cap, raw))));
 	*ret = hotness_update(hotness, shard_nr, item, probe, raw, decision);
 	return true;
@@ -124,6 +126,7 @@ enum hotness_result hotness_take(struct hotness *hotness, unsigned int shard_nr,
 	const struct sample *sample = item->sample;
 	const uint32_t page = hotness_page(sample);
 	enum hotness_result result;
+	struct region_moment moment;
 	struct record_rule rule;
 	struct region *region;
 	uint32_t slot, decision;
@@ -156,7 +159,8 @@ enum hotness_result hotness_take(struct hotness *hotness, unsigned int shard_nr,
 	}
 	if (first && (sample->flags & SAMPLE_MAYBE_FIRST_TOUCH))
 		return HOTNESS_FIRST_SIGHTING;
-	hotness_count(item, region_epoch(sample->time_ns), region);
+	moment = region_moment(sample->time_ns);
+	hotness_count(item, &moment, region);
 	if (!context->wants_record)
 		return HOTNESS_FAST;
 	slotset_add(&hotness->marks, slot);

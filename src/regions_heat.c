@@ -6,6 +6,16 @@
 #include "regions_heat.h"
 #include "tablemem.h"
 
+#define KEPT(code)   ((16U + ((code)&15)) << ((code) >> 4)) - ((16U + ((code)&15)) << ((code) >> 4)) / 4
+#define KEPT4(code)  KEPT(code), KEPT((code) + 1), KEPT((code) + 2), KEPT((code) + 3)
+#define KEPT16(code) KEPT4(code), KEPT4((code) + 4), KEPT4((code) + 8), KEPT4((code) + 12)
+#define KEPT64(code) KEPT16(code), KEPT16((code) + 16), KEPT16((code) + 32), KEPT16((code) + 48)
+
+const uint32_t region_latency_kept[256] = {
+	REGION_LATENCY_NONE, KEPT(1),    KEPT(2),    KEPT(3),    KEPT4(4),    KEPT4(8),    KEPT4(12),
+	KEPT16(16),          KEPT16(32), KEPT16(48), KEPT64(64), KEPT64(128), KEPT64(192),
+};
+
 static bool seen_inline(const struct region *region, unsigned int n, unsigned int page)
 {
 	for (unsigned int i = 0; i < n; i++)
@@ -76,6 +86,24 @@ uint64_t region_idle_ns(const struct region *region, uint64_t now_ns)
 	int32_t ticks = ticks_since(region, now_ns);
 
 	return ticks > 0 ? (uint64_t)ticks << REGION_TICK_SHIFT : 0;
+}
+
+struct region_moment region_moment(uint64_t now_ns)
+{
+	const uint64_t unit_ns = UINT64_C(1) << REGION_UNIT_SHIFT, unit = now_ns >> REGION_UNIT_SHIFT;
+	const uint64_t epoch_ns = region_epoch(now_ns) * REGION_EPOCH_NS, from_ns = unit * unit_ns;
+	struct region_moment moment = {
+		.from_ns = epoch_ns > from_ns ? epoch_ns : from_ns,
+		.epoch = (uint16_t)region_epoch(now_ns),
+		/* One more for the one that is borrowed when samples, above 0, are subtracted from the zeros below. */
+		.units = ((uint32_t)unit - REGION_FIRST_UNITS + 1) << 12,
+	};
+	uint64_t to_ns = from_ns + unit_ns;
+
+	if (epoch_ns + REGION_EPOCH_NS < to_ns)
+		to_ns = epoch_ns + REGION_EPOCH_NS;
+	moment.length_ns = to_ns - moment.from_ns;
+	return moment;
 }
 
 /* @heat moved on to the epoch of @now_ns. Returns how many epochs that one is before the current one (0, or a late

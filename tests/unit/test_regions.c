@@ -214,6 +214,14 @@ static void seen_without_memory(void)
 }
 
 /* The counts against a plain table by second, with samples up to two seconds late. */
+static void count_access(struct region *region, uint64_t now_ns, const struct region_place *place, uint32_t latency,
+			 bool by_fault)
+{
+	const struct region_moment moment = region_moment(now_ns);
+
+	region_count(region, now_ns, &moment, place, latency, by_fault);
+}
+
 static void epochs_agree_with_a_table(void)
 {
 	struct rig *rig = rig_new(1);
@@ -241,10 +249,10 @@ static void epochs_agree_with_a_table(void)
 			region_touch(region, now_ns, &place);
 		region_touch(region, at_ns, &place);
 		if (at_ns != now_ns) {
-			region_count(region, now_ns, region_epoch(now_ns), &place, 0, false);
+			count_access(region, now_ns, &place, 0, false);
 			table[now_ns / NSEC_PER_SEC]++;
 		}
-		region_count(region, at_ns, region_epoch(at_ns), &place, 0, false);
+		count_access(region, at_ns, &place, 0, false);
 		table[at_ns / NSEC_PER_SEC]++;
 		region_counts(region, now_ns, counts);
 		for (uint64_t i = 0; i < REGION_EPOCHS && i <= now_ns / NSEC_PER_SEC; i++)

@@ -42,13 +42,21 @@ static void rig_free(struct rig *rig)
 	free(rig);
 }
 
+static void count_access(struct region *region, uint64_t now_ns, const struct region_place *place, uint32_t latency,
+			 bool by_fault)
+{
+	const struct region_moment moment = region_moment(now_ns);
+
+	region_count(region, now_ns, &moment, place, latency, by_fault);
+}
+
 static void sample(struct rig *rig, unsigned int page)
 {
 	const struct region_place place = region_place(2, -1, false);
 
 	region_touch(rig->region, rig->now_ns, &place);
 	CU_ASSERT(region_see(&rig->mem, rig->region, page) >= 0);
-	region_count(rig->region, rig->now_ns, region_epoch(rig->now_ns), &place, 0, false);
+	count_access(rig->region, rig->now_ns, &place, 0, false);
 }
 
 static struct region_evidence look(const struct rig *rig)
@@ -168,7 +176,7 @@ static void note(struct rig *rig, uint32_t latency, int target_nid, bool is_far,
 {
 	const struct region_place place = region_place(-1, target_nid, is_far);
 
-	region_count(rig->region, rig->now_ns, region_epoch(rig->now_ns), &place, latency, by_fault);
+	count_access(rig->region, rig->now_ns, &place, latency, by_fault);
 }
 
 static void far_samples_are_told_from_near_ones(void)
@@ -253,7 +261,7 @@ static void the_common_case_is_as_any(void)
 		other_evidence = atomic_load(&rig->region->evidence);
 		atomic_store(&rig->region->heat, heat);
 		atomic_store(&rig->region->evidence, evidence);
-		region_count(rig->region, now_ns, region_epoch(now_ns), &place, latency, by_fault);
+		count_access(rig->region, now_ns, &place, latency, by_fault);
 		wrong += atomic_load(&rig->region->heat) != other_heat ||
 			 atomic_load(&rig->region->evidence) != other_evidence;
 		common += other_heat == heat + 1 && !by_fault;
@@ -263,6 +271,26 @@ static void the_common_case_is_as_any(void)
 	rig_free(rig);
 }
 
+static void codes_of_latencies(void)
+{
+	unsigned int wrong = 0, exponent;
+
+	for (uint32_t code = 1; code < 256; code++) {
+		uint32_t cycles = region_latency_cycles(code);
+
+		wrong += region_latency_kept[code] != cycles - cycles / 4;
+	}
+	CU_ASSERT_EQUAL(region_latency_kept[0], REGION_LATENCY_NONE);
+	for (uint32_t cycles = REGION_MEAN_MIN; cycles < REGION_MEAN_END; cycles++) {
+		exponent = 31 - (unsigned int)__builtin_clz(cycles) - 4;
+		wrong += region_latency_code(cycles) != (exponent << 4) + (cycles >> exponent) - 16;
+	}
+	CU_ASSERT_EQUAL(wrong, 0);
+	CU_ASSERT_EQUAL(region_latency_code(0), 1);
+	CU_ASSERT_EQUAL(region_latency_code(REGION_MEAN_MIN - 1), 1);
+	CU_ASSERT_EQUAL(region_latency_code(REGION_MEAN_END), 255);
+}
+
 TEST_MAIN(regions_evidence, TEST(a_burst_is_no_later_evidence), TEST(a_dense_first_second_is_not_guessed_at),
 	  TEST(forgetting_keeps_the_heat), TEST(samples_saturate), TEST(latency_and_target_follow_most),
-	  TEST(far_samples_are_told_from_near_ones), TEST(the_common_case_is_as_any))
+	  TEST(far_samples_are_told_from_near_ones), TEST(the_common_case_is_as_any), TEST(codes_of_latencies))
