@@ -404,8 +404,36 @@ static inline __attribute__((always_inline)) void take_group(const bool narrow, 
 	}
 }
 
-static inline __attribute__((always_inline)) void run(const bool narrow, struct batch *batch,
-						      struct hotness_item *items, size_t n)
+/* The steps by the width of words. */
+struct steps {
+	void (*locate)(const struct layout *layout, struct batch *batch, struct group *group);
+	void (*find)(const struct batch *batch, struct group *group);
+	void (*take)(struct batch *batch, struct group *group);
+};
+
+/* Each a function of its own, so that its loop has the registers for itself. */
+#define STEPS(width, is_narrow)                                                                           \
+	static void locate_##width(const struct layout *layout, struct batch *batch, struct group *group) \
+	{                                                                                                 \
+		locate_group(is_narrow, layout, batch, group);                                            \
+	}                                                                                                 \
+                                                                                                          \
+	static void find_##width(const struct batch *batch, struct group *group)                          \
+	{                                                                                                 \
+		find_group(is_narrow, batch, group);                                                      \
+	}                                                                                                 \
+                                                                                                          \
+	static void take_##width(struct batch *batch, struct group *group)                                \
+	{                                                                                                 \
+		take_group(is_narrow, batch, group);                                                      \
+	}                                                                                                 \
+                                                                                                          \
+	static const struct steps width##_steps = { locate_##width, find_##width, take_##width };
+
+STEPS(narrow, true)
+STEPS(wide, false)
+
+static void run(const struct steps *steps, struct batch *batch, struct hotness_item *items, size_t n)
 {
 	const struct hotmap *map = batch->hotness->map;
 	const struct layout layout = {
@@ -424,26 +452,16 @@ static inline __attribute__((always_inline)) void run(const bool narrow, struct 
 		if (i < n_groups) {
 			group->items = &items[i * GROUP];
 			group->n = n - i * GROUP < GROUP ? (unsigned int)(n - i * GROUP) : GROUP;
-			locate_group(narrow, &layout, batch, group);
+			steps->locate(&layout, batch, group);
 		}
 		/* Between the two that ask for much: more at once than fits is forgotten. */
 		if (i >= 3)
-			take_group(narrow, batch, &groups[(i - 3) % GROUPS]);
+			steps->take(batch, &groups[(i - 3) % GROUPS]);
 		if (i >= 1 && i - 1 < n_groups)
-			find_group(narrow, batch, &groups[(i - 1) % GROUPS]);
+			steps->find(batch, &groups[(i - 1) % GROUPS]);
 		if (i >= 2 && i - 2 < n_groups)
 			find_seen(&groups[(i - 2) % GROUPS]);
 	}
-}
-
-static __attribute__((noinline)) void run_narrow(struct batch *batch, struct hotness_item *items, size_t n)
-{
-	run(true, batch, items, n);
-}
-
-static __attribute__((noinline)) void run_wide(struct batch *batch, struct hotness_item *items, size_t n)
-{
-	run(false, batch, items, n);
 }
 
 void hotness_access_batch(struct hotness *hotness, unsigned int shard_nr, struct hotness_item *items, size_t n,
@@ -461,7 +479,7 @@ void hotness_access_batch(struct hotness *hotness, unsigned int shard_nr, struct
 	};
 
 	assert(shard_nr < hotness->shards);
-	(hotmap_is_narrow(hotness->map) ? run_narrow : run_wide)(&batch, items, n);
+	run(hotmap_is_narrow(hotness->map) ? &narrow_steps : &wide_steps, &batch, items, n);
 	hotness_add(&shard->far_samples, batch.plain); /* only those have records */
 	counts[HOTNESS_RECORDED] += batch.plain - batch.ready;
 	counts[HOTNESS_READY] += batch.ready;
