@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
+#include <sys/types.h>
 #include <systemd/sd-event.h>
 
 #define BUS_SOCKET_PATH     "/run/pghotd/bus"
@@ -27,10 +27,16 @@
 #define BUS_ERROR_NO_MEMORY     "org.pghot1.Error.NoMemory"      /* -ENOMEM */
 #define BUS_ERROR_FAILED        "org.pghot1.Error.Failed"        /* any other */
 
-/* Who asks. uid, gid and pid are from SO_PEERCRED, so they can't be made up; comm is what the process calls itself. */
+/*
+ * Who asks. uid, gid and pid are from SO_PEERCRED, or from the system bus, so they can't be made up; comm is what the
+ * process calls itself.
+ */
 struct bus_peer {
-	uint32_t uid, gid;
-	int32_t pid;
+	uint32_t uid,
+		gid; /* gid (uint32_t)-1: by the system bus, which tells all groups and not which is the primary */
+	const uint32_t *groups; /* all of them, where the system bus tells; for the time of the call */
+	size_t n_groups;
+	int32_t pid;   /* 0: unknown */
 	char comm[16]; /* printable ASCII, when it connected; "?": unknown */
 };
 
@@ -62,10 +68,15 @@ struct bus_ops {
 	int (*resume)(void *ctx, const struct bus_peer *peer, char **ret_note, char *error);
 	/* What the configuration file says has become what somebody tuned. */
 	int (*note_file)(void *ctx, const struct bus_peer *peer, char *error);
+	const char *(*state)(void *ctx); /* what properties State and Mode say; NULL: "" */
+	const char *(*mode)(void *ctx);
 	const char *version; /* what property Version says; NULL: the version of this build */
 };
 
 struct bus_server;
+
+/* The group of that name, (gid_t)-1 when there is none. Asks the system's user database. */
+gid_t bus_find_group(const char *name);
 
 /*
  * Listen on @path (made anew, 0660 root:@group, its folder 0755 if it has to be made). The socket of a daemon that is

@@ -11,6 +11,7 @@ struct bus_manager {
 	const struct bus_ops *ops;
 	void *ctx;
 	struct bus_peer peer;
+	bool hidden; /* what may change says "hidden": it is not for everyone */
 };
 
 extern const sd_bus_vtable bus_manager_vtable[];

@@ -14,6 +14,7 @@
 #include "budget.h"
 #include "budget_meter.h"
 #include "bus.h"
+#include "bus_system.h"
 #include "clock.h"
 #include "config.h"
 #include "fsroot.h"
@@ -45,6 +46,7 @@ struct daemon_options {
 	bool config_named; /* by -c: then it must exist */
 	const char *root_path;
 	const char *socket_path; /* NULL: no control socket */
+	bool system_bus;         /* be on the system bus as well */
 	const char *saved_path;
 	const char *helper_path;       /* socket of the helper process, where systemd has made it */
 	const char *helper_saved_path; /* as saved_path, of the helper: only root may write there */
@@ -133,7 +135,8 @@ struct daemon {
 	bool kernel_promotes;
 	struct guard_view guard; /* as of the last second */
 	struct bus_server *bus;
-	int uevent_fd; /* -1: none; topology is polled instead */
+	struct bus_system *system_bus; /* NULL: not on it */
+	int uevent_fd;                 /* -1: none; topology is polled instead */
 	struct sleep_watch sleep_watch;
 	sd_event_source *topology_timer;
 	uint64_t topology_read_ns;

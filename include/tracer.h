@@ -3,14 +3,17 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "fsroot.h"
 
 /*
- * May a process of @uid and @gid read the memory map of @pid, as ptrace(2) has it for access mode
- * PTRACE_MODE_READ_FSCREDS? Root may; else all of the process's four user ids must be @uid and its group ids @gid, and
+ * May a process of @uid, with one of @gids as its group, read the memory map of @pid, as ptrace(2) has it for access
+ * mode PTRACE_MODE_READ_FSCREDS? Root may; else all of the process's four user ids must be @uid and its group ids one
+ * of
+ * @gids (its own, or all it is in: newgrp(1) makes any of those its own), and
  * it must be dumpable: its folder in /proc then belongs to its user, else to root (proc(5)). Capabilities of who asks
  * are not looked at: a peer's can't be had. false too when the process is gone.
  */
-bool tracer_may(const struct fsroot *root, uint32_t uid, uint32_t gid, uint32_t pid);
+bool tracer_may(const struct fsroot *root, uint32_t uid, const uint32_t *gids, size_t n_gids, uint32_t pid);

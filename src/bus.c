@@ -491,8 +491,7 @@ static int on_accept_pause(sd_event_source *source, uint64_t usec, void *userdat
 	return sd_event_source_set_enabled(server->accept, SD_EVENT_ON);
 }
 
-/* (gid_t)-1 when there is no such group. */
-static gid_t find_group(const char *name)
+gid_t bus_find_group(const char *name)
 {
 	char buf[16384];
 	struct group entry, *found = NULL;
@@ -513,7 +512,7 @@ int bus_server_new(sd_event *event, const char *path, const char *group, const s
 		return r;
 	*server = (struct bus_server){
 		.listen = { .fd = -1, .lock_fd = -1 },
-		.gid = find_group(group),
+		.gid = bus_find_group(group),
 		.ops = ops,
 		.ctx = ctx,
 		.root = { .fd = -1 },

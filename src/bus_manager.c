@@ -172,6 +172,29 @@ static int get_version(sd_bus *bus, const char *path, const char *interface, con
 	return sd_bus_message_append(reply, "s", manager->ops->version ? manager->ops->version : PGHOTD_VERSION);
 }
 
+static int append_now(sd_bus_message *reply, const struct bus_manager *manager, const char *(*now)(void *ctx))
+{
+	return sd_bus_message_append(reply, "s", manager->hidden ? "hidden" : now ? now(manager->ctx) : "");
+}
+
+static int get_state(sd_bus *bus, const char *path, const char *interface, const char *property, sd_bus_message *reply,
+		     void *userdata, sd_bus_error *ret_error)
+{
+	const struct bus_manager *manager = userdata;
+
+	(void)bus, (void)path, (void)interface, (void)property, (void)ret_error;
+	return append_now(reply, manager, manager->ops->state);
+}
+
+static int get_mode(sd_bus *bus, const char *path, const char *interface, const char *property, sd_bus_message *reply,
+		    void *userdata, sd_bus_error *ret_error)
+{
+	const struct bus_manager *manager = userdata;
+
+	(void)bus, (void)path, (void)interface, (void)property, (void)ret_error;
+	return append_now(reply, manager, manager->ops->mode);
+}
+
 static int get_schema(sd_bus *bus, const char *path, const char *interface, const char *property, sd_bus_message *reply,
 		      void *userdata, sd_bus_error *ret_error)
 {
@@ -193,5 +216,7 @@ const sd_bus_vtable bus_manager_vtable[] = {
 	SD_BUS_METHOD_WITH_ARGS("GetHeat", SD_BUS_ARGS("s", pid, "s", node), SD_BUS_RESULT("s", json), on_get_heat, 0),
 	SD_BUS_PROPERTY("Version", "s", get_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
 	SD_BUS_PROPERTY("Schema", "u", get_schema, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+	SD_BUS_PROPERTY("State", "s", get_state, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+	SD_BUS_PROPERTY("Mode", "s", get_mode, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
 	SD_BUS_VTABLE_END,
 };

@@ -13,6 +13,7 @@
 
 #include "bus.h"
 #include "bus_gate.h"
+#include "bus_system.h"
 #include "cleanup.h"
 #include "clock.h"
 #include "ctl_client.h"
@@ -25,6 +26,7 @@
 
 struct ctl_client {
 	sd_bus *bus;
+	const char *destination; /* NULL: the control socket, else its name on the system bus */
 	uint64_t deadline_ns;
 	uint64_t timeout_ms;
 	char *version;
@@ -150,6 +152,20 @@ static int try_once(struct ctl_client *client, const char *path)
 	return r < 0 ? unify(r) : finish_handshake(client);
 }
 
+/*
+ * Who may not use the control socket may still look, by the system bus. Where that doesn't work either, what matters is
+ * who may use the socket.
+ */
+static int try_system_bus(struct ctl_client *client)
+{
+	int r = sd_bus_open_system(&client->bus);
+
+	if (r < 0)
+		return r;
+	client->destination = BUS_SYSTEM_NAME;
+	return finish_handshake(client);
+}
+
 static int read_version(struct ctl_client *client)
 {
 	_cleanup_free_ char *version = NULL;
@@ -157,7 +173,8 @@ static int read_version(struct ctl_client *client)
 	int r;
 
 	sd_bus_set_method_call_timeout(client->bus, left_usec(client) + 1);
-	r = sd_bus_get_property_string(client->bus, NULL, BUS_OBJECT, BUS_INTERFACE, "Version", &e, &version);
+	r = sd_bus_get_property_string(client->bus, client->destination, BUS_OBJECT, BUS_INTERFACE, "Version", &e,
+				       &version);
 	if (r < 0 && sd_bus_error_has_name(&e, SD_BUS_ERROR_NO_REPLY))
 		r = left_usec(client) ? -ECONNRESET : -ETIMEDOUT;
 	sd_bus_error_free(&e);
@@ -192,6 +209,8 @@ int ctl_client_open(const char *path, uint64_t timeout_ms, struct ctl_client **r
 	}
 	if (r == -EAGAIN || r == -ETIMEDOUT)
 		r = turned_away ? -ECONNRESET : -ETIMEDOUT;
+	if (r == -EACCES && try_system_bus(client) == 0 && read_version(client) == 0)
+		r = 0;
 	if (r < 0) {
 		r = explain(client, path, r, error);
 		ctl_client_close(client);
@@ -241,7 +260,7 @@ static int finish_call(struct ctl_client *client, sd_bus_message *m, int r, char
 	/* sd-bus sets an error also when there was no answer at all. */
 	if (r < 0 && sd_bus_error_is_set(&e) && r != -ETIMEDOUT && unify(r) != -ECONNRESET) {
 		snprintf(error, CTL_CLIENT_ERROR_MAX, "%s", e.message ? e.message : e.name);
-		r = -EREMOTEIO;
+		r = client->destination && sd_bus_error_has_name(&e, BUS_ERROR_NOT_ALLOWED) ? -EACCES : -EREMOTEIO;
 		goto finish;
 	}
 	if (r >= 0)
@@ -273,7 +292,7 @@ int ctl_client_call(struct ctl_client *client, const char *method, const char *k
 		snprintf(error, CTL_CLIENT_ERROR_MAX, "%.40s%sthe value is too long", key, *key ? ": " : "");
 		return -EMSGSIZE;
 	}
-	r = sd_bus_message_new_method_call(client->bus, &m, NULL, BUS_OBJECT, BUS_INTERFACE, method);
+	r = sd_bus_message_new_method_call(client->bus, &m, client->destination, BUS_OBJECT, BUS_INTERFACE, method);
 	if (r >= 0 && key)
 		r = sd_bus_message_append(m, "ss", key, value);
 	if (r == -EINVAL) {
@@ -287,7 +306,7 @@ int ctl_client_call(struct ctl_client *client, const char *method, const char *k
 int ctl_client_call_number(struct ctl_client *client, const char *method, uint64_t number, char *error)
 {
 	sd_bus_message *m = NULL;
-	int r = sd_bus_message_new_method_call(client->bus, &m, NULL, BUS_OBJECT, BUS_INTERFACE, method);
+	int r = sd_bus_message_new_method_call(client->bus, &m, client->destination, BUS_OBJECT, BUS_INTERFACE, method);
 
 	if (r >= 0)
 		r = sd_bus_message_append(m, "t", number);

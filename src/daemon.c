@@ -112,6 +112,7 @@ void daemon_update_state(struct daemon *daemon)
 							    { "PGHOT_REASON", reason } },
 				2, "%s%s%s", report_state_name[state], reason[0] ? ": " : "", reason);
 		daemon->state = state;
+		bus_system_changed(daemon->system_bus, "State");
 	}
 	memcpy(daemon->reason, reason, sizeof(reason));
 }
@@ -241,7 +242,7 @@ static bool source_differs(const struct config *a, const struct config *b)
 int daemon_apply_config(struct daemon *daemon, const struct config *config, bool strict, char *error)
 {
 	bool reopen = source_differs(config, &daemon->current);
-	bool period_changed = config->ibs_period != daemon->current.ibs_period;
+	bool period_changed = config->ibs_period != daemon->current.ibs_period, mode_changed;
 	struct topology *next = NULL;
 	int r = 0;
 
@@ -260,7 +261,11 @@ int daemon_apply_config(struct daemon *daemon, const struct config *config, bool
 		snprintf(error, CONFIG_ERROR_MAX, "out of memory");
 		return r;
 	}
+	mode_changed = config->mode != daemon->current.mode;
 	daemon->current = *config;
+	bus_system_set_public(daemon->system_bus, config->control_public_status);
+	if (mode_changed)
+		bus_system_changed(daemon->system_bus, "Mode");
 	if (next && !topology_equal(next, daemon->topology))
 		(void)publish_topology(daemon, next); /* its failures are logged, and tried again */
 	else
@@ -318,6 +323,12 @@ static int open_control(struct daemon *daemon)
 		log_error("cannot make the control socket %s: %s", daemon->options.socket_path, strerror(-r));
 		return EXIT_FAILED;
 	}
+	if (!daemon->options.system_bus)
+		return EXIT_OK;
+	r = bus_system_new(daemon->event, daemon->current.control_group, &daemon_bus_ops, daemon, &daemon->system_bus);
+	if (r < 0)
+		log_warning("system bus: cannot use it: %s; going on without", strerror(-r));
+	bus_system_set_public(daemon->system_bus, daemon->current.control_public_status);
 	return EXIT_OK;
 }
 
@@ -459,6 +470,12 @@ static int run(struct daemon *daemon, daemon_report_fn report)
 	return r;
 }
 
+static void free_control(struct daemon *daemon)
+{
+	bus_system_free(daemon->system_bus);
+	bus_server_free(daemon->bus);
+}
+
 static void tear_down(struct daemon *daemon)
 {
 	daemon->stopping = true;
@@ -468,10 +485,10 @@ static void tear_down(struct daemon *daemon)
 	daemon_close_source(daemon);
 	if (dataplane_stop(daemon->dataplane, STOP_TIMEOUT_NS) < 0) {
 		/* A thread still uses the stores: the end of the process frees them. */
-		bus_server_free(daemon->bus);
+		free_control(daemon);
 		return;
 	}
-	bus_server_free(daemon->bus);
+	free_control(daemon);
 	sd_event_source_unref(daemon->topology_timer);
 	if (daemon->uevent_fd >= 0)
 		close(daemon->uevent_fd);

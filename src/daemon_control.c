@@ -388,6 +388,20 @@ static int op_note_file(void *ctx, const struct bus_peer *peer, char *error)
 	return daemon_note_file(ctx, peer, error);
 }
 
+static const char *op_state(void *ctx)
+{
+	const struct daemon *daemon = ctx;
+
+	return report_state_name[daemon->state];
+}
+
+static const char *op_mode(void *ctx)
+{
+	const struct daemon *daemon = ctx;
+
+	return daemon->current.mode == MODE_PROMOTE ? "promote" : "observe";
+}
+
 const struct bus_ops daemon_bus_ops = {
 	.status_json = op_status_json,
 	.options_json = op_options_json,
@@ -397,6 +411,8 @@ const struct bus_ops daemon_bus_ops = {
 	.pause = op_pause,
 	.resume = op_resume,
 	.note_file = op_note_file,
+	.state = op_state,
+	.mode = op_mode,
 };
 
 /*

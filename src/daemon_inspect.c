@@ -44,6 +44,12 @@ static int parse_pid(const char *text, uint64_t *ret, char *error)
 	return -EINVAL;
 }
 
+static bool may_trace(const struct daemon *daemon, const struct bus_peer *peer, uint32_t pid)
+{
+	return peer->groups ? tracer_may(&daemon->root, peer->uid, peer->groups, peer->n_groups, pid)
+			    : tracer_may(&daemon->root, peer->uid, &peer->gid, 1, pid);
+}
+
 static int not_for_you(const struct bus_peer *peer, uint64_t pid, char *error)
 {
 	snprintf(error, BUS_ERROR_MAX,
@@ -98,7 +104,7 @@ static int explain(struct daemon *daemon, const struct bus_peer *peer, const cha
 		snprintf(error, BUS_ERROR_MAX, "\"%.40s\" is no address; as in /proc/PID/maps: 7f3a12000000", second);
 		return -EINVAL;
 	}
-	if (*second && !tracer_may(&daemon->root, peer->uid, peer->gid, (uint32_t)pid))
+	if (*second && !may_trace(daemon, peer, (uint32_t)pid))
 		return not_for_you(peer, pid, error);
 	if (!dataplane_explain(daemon->dataplane, (uint32_t)pid, addr, &daemon->current, &daemon->topology->lower,
 			       clock_now_ns(&clock_monotonic), &known)) {
@@ -145,7 +151,7 @@ static bool may_trace_for(void *ctx, uint32_t pid)
 	struct viewer *viewer = ctx;
 
 	if (viewer->pid != pid)
-		viewer->allowed = tracer_may(&viewer->daemon->root, viewer->peer->uid, viewer->peer->gid, pid);
+		viewer->allowed = may_trace(viewer->daemon, viewer->peer, pid);
 	viewer->pid = pid;
 	return viewer->allowed;
 }
@@ -174,7 +180,7 @@ static int heat(struct daemon *daemon, const struct bus_peer *peer, const char *
 	}
 	if (*second)
 		params.nid = (int)nid;
-	if (pid && !tracer_may(&daemon->root, peer->uid, peer->gid, (uint32_t)pid))
+	if (pid && !may_trace(daemon, peer, (uint32_t)pid))
 		return not_for_you(peer, pid, error);
 	params.pid = (uint32_t)pid;
 	regions = calloc(DATAPLANE_REGIONS_MAX, sizeof(*regions));

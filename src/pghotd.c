@@ -567,6 +567,8 @@ int main(int argc, char **argv)
 			   "dump");
 		return EXIT_OK;
 	}
+	/* One on a recorded machine stays off the bus of the real one, unless it is told of another. */
+	options.system_bus = strcmp(options.root_path, "/") == 0 || getenv("DBUS_SYSTEM_BUS_ADDRESS");
 	r = helper_set_up(&options);
 	return r ? r : daemon_run(&options);
 }

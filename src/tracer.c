@@ -18,7 +18,15 @@ static bool all_are(const char *status, const char *key, uint32_t id)
 	return true;
 }
 
-bool tracer_may(const struct fsroot *root, uint32_t uid, uint32_t gid, uint32_t pid)
+static bool all_are_one_of(const char *status, const uint32_t *gids, size_t n_gids)
+{
+	for (size_t i = 0; i < n_gids; i++)
+		if (all_are(status, "\nGid:", gids[i]))
+			return true;
+	return false;
+}
+
+bool tracer_may(const struct fsroot *root, uint32_t uid, const uint32_t *gids, size_t n_gids, uint32_t pid)
 {
 	char status[4096];
 	uint32_t owner;
@@ -26,5 +34,5 @@ bool tracer_may(const struct fsroot *root, uint32_t uid, uint32_t gid, uint32_t 
 	if (uid == 0)
 		return true;
 	return fsroot_read(root, status, sizeof(status), "proc/%u/status", pid) > 0 && all_are(status, "\nUid:", uid) &&
-	       all_are(status, "\nGid:", gid) && fsroot_owner(root, &owner, "proc/%u", pid) == 0 && owner == uid;
+	       all_are_one_of(status, gids, n_gids) && fsroot_owner(root, &owner, "proc/%u", pid) == 0 && owner == uid;
 }

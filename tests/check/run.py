@@ -335,7 +335,7 @@ class Check:
         for pattern in (*exporter, r"s?bin/pghotd$", r"bin/pghotctl$", r"etc/pghotd\.conf$", r"pghotd\.service$", r"lib/systemd/catalog/pghotd\.catalog$",
                         r"man8/pghotd\.8", r"man1/pghotctl\.1", r"man5/pghotd\.conf\.5", r"man5/pghot-scenario\.5",
                         r"share/pghotd/scenarios/chase\.conf$", r"share/pghotd/prometheus/pghotd\.rules\.yml$",
-                        r"share/pghotd/grafana/pghotd\.json$",
+                        r"share/pghotd/grafana/pghotd\.json$", r"dbus-1/system\.d/org\.pghot1\.conf$",
                         r"share/bash-completion/completions/pghotctl$", r"share/zsh/site-functions/_pghotctl$",
                         r"share/bash-completion/completions/pghotd$", r"share/zsh/site-functions/_pghotd$"):
             if any(re.search(pattern, path) for path in there):

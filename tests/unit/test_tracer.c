@@ -5,6 +5,9 @@
 #include "harness.h"
 #include "tracer.h"
 
+/* Of a caller with one group. */
+#define MAY(root, uid, gid, pid) tracer_may(root, uid, &(const uint32_t){ gid }, 1, pid)
+
 #define UID 1000
 #define GID 100
 
@@ -59,17 +62,21 @@ static void its_own_user_may(void)
 	if (!mkdtemp(dir) || fsroot_open(&root, dir) < 0)
 		return test_skip("no folder to work in");
 	CU_ASSERT(make(own, UID));
-	CU_ASSERT_TRUE(tracer_may(&root, UID, GID, 812));
-	CU_ASSERT_FALSE(tracer_may(&root, UID, GID + 1, 812));
-	CU_ASSERT_FALSE(tracer_may(&root, UID + 1, GID, 812));
-	CU_ASSERT_FALSE(tracer_may(&root, UID, GID, 813)); /* gone */
-	CU_ASSERT_TRUE(tracer_may(&root, 0, 0, 812));
+	CU_ASSERT_TRUE(MAY(&root, UID, GID, 812));
+	CU_ASSERT_FALSE(MAY(&root, UID, GID + 1, 812));
+	CU_ASSERT_FALSE(MAY(&root, UID + 1, GID, 812));
+	CU_ASSERT_FALSE(MAY(&root, UID, GID, 813)); /* gone */
+	CU_ASSERT_TRUE(MAY(&root, 0, 0, 812));
+	/* In several groups. */
+	CU_ASSERT_TRUE(tracer_may(&root, UID, (const uint32_t[]){ 7, GID, 9 }, 3, 812));
+	CU_ASSERT_FALSE(tracer_may(&root, UID, (const uint32_t[]){ 7, 9 }, 2, 812));
+	CU_ASSERT_FALSE(tracer_may(&root, UID, NULL, 0, 812));
 	/* Not dumpable: its folder is root's. */
 	CU_ASSERT(make(own, 0));
-	CU_ASSERT_FALSE(tracer_may(&root, UID, GID, 812));
+	CU_ASSERT_FALSE(MAY(&root, UID, GID, 812));
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		CU_ASSERT(make(others[i], UID));
-		CU_ASSERT_FALSE(tracer_may(&root, UID, GID, 812));
+		CU_ASSERT_FALSE(MAY(&root, UID, GID, 812));
 	}
 	done();
 }

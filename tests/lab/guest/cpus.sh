@@ -64,7 +64,7 @@ job_is_done()
 # that gave up on a machine as slow as this one is the command's affair.
 log_has_only()
 {
-	grep -vE "^pghotd: (tier |source ibs: running|promoting|running in mode|promoted |stopping|control socket: process|$1)" \
+	grep -vE "^pghotd: (tier |source ibs: running|promoting|running in mode|promoted |stopping|control socket: process|system bus: |$1)" \
 		"$OUT/pghotd.log" > "$OUT/unexpected.txt"
 	check "the log has no other line" ! -s "$OUT/unexpected.txt"
 }

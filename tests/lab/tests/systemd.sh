@@ -1,7 +1,7 @@
 # what an administrator does by systemctl, journalctl and pghotctl goes as the manual says, on Debian as it comes
 # SPDX-License-Identifier: GPL-2.0-or-later
 # machine: debian
-# timeout: 240
+# timeout: 400
 # needs: hotset
 # shellcheck shell=dash
 
@@ -104,6 +104,11 @@ says_promoting()
 	systemctl status --no-pager pghotd | grep -q 'Status: "promoting'
 }
 
+anyone()
+{
+	setpriv --reuid=1000 --regid=1000 --clear-groups "$@"
+}
+
 promoted_some()
 {
 	[ "$(status_get promoted_pages)" -gt 0 ]
@@ -133,6 +138,20 @@ becomes "it promotes once there is a slow tier" 60 status_exits 0
 check "it set what hint faults need" "$(settings)" = "2 0"
 becomes "systemctl status says what it does" 30 says_promoting
 does "systemctl status" 0 systemctl status --no-pager pghotd
+
+# ---- the system bus
+has_logged "it is on the system bus" "system bus: org.pghot1 is there"
+does "busctl introspect" 0 busctl introspect org.pghot1 /org/pghot1 org.pghot1.Manager
+says "has methods" "\.GetStatus *method"
+says "has the state" '\.State *property *s *"promoting"'
+does "status of another user" 0 anyone pghotctl status
+says "tells him what it does" "promoting"
+does "tune of another user" 77 anyone pghotctl tune promote.rate_mib_per_sec=7
+says "tells him who may" "root and members of group pghot"
+has_logged "it is logged" "system bus: process [0-9]* (pghotctl) of user 1000 may not call SetOption"
+does "restart of the bus" 0 systemctl restart dbus
+has_logged "it is there again" "system bus: org.pghot1 is there now"
+does "status of another user" 0 anyone pghotctl status
 
 # ---- the journal, and a change by hand
 fast_scan
