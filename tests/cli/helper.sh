@@ -30,6 +30,7 @@ run_pghotd() {
 	wait_until "the daemon answers" answers
 }
 
+# shellcheck disable=SC2317 # wait_until calls it
 answers() {
 	"$pghotctl" status >"$tmp/status" 2>&1 || [ $? -ne 3 ]
 }
@@ -68,10 +69,12 @@ helper_pid() {
 	done 2>/dev/null
 }
 
+# shellcheck disable=SC2317 # wait_until calls it
 settings_are() {
 	[ "$(settings)" = "$1" ]
 }
 
+# shellcheck disable=SC2317 # wait_until calls it
 status_names_helper() {
 	"$pghotctl" status >"$tmp/status" 2>&1
 	[ $? -eq 2 ] && grep -q 'helper process' "$tmp/status"
