@@ -20,9 +20,13 @@
 #include "privops_serve.h"
 
 #define DEFAULT_USER "pghotd"
-/* Of a helper that systemd started, and starts again. */
-#define IDLE_MS          2000
-#define OLD_HELPER_TRIES 3
+/*
+ * Of a helper that systemd started, and starts again: long enough that what puts back the settings of a daemon that has
+ * ended finds it running, whatever else a machine does that is going down.
+ */
+#define IDLE_MS          10000
+#define OLD_HELPER_TRIES 6
+#define OLD_HELPER_MS    2000
 
 static struct privops_client client;
 
@@ -175,7 +179,7 @@ int helper_set_up(struct daemon_options *options)
 	/* One that was there before an upgrade ends by itself as soon as nobody is connected. */
 	for (int i = 0; r == -EPROTONOSUPPORT && i < OLD_HELPER_TRIES; i++) {
 		privops_client_done(&client);
-		(void)poll(NULL, 0, IDLE_MS);
+		(void)poll(NULL, 0, OLD_HELPER_MS);
 		r = privops_client_connect(&client, options->helper_path, 0);
 	}
 	if (r == 0)
