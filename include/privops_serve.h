@@ -13,7 +13,7 @@ struct privops_serve_params {
 	int listen_fd; /* SOCK_SEQPACKET, listening; -1: none */
 	int conn_fd;   /* of the one client that there will be; -1: none */
 	uid_t uid;     /* who may ask, beside root: by SO_PEERCRED. A @conn_fd isn't asked who it is */
-	int idle_ms;   /* end when nobody is connected for that long; -1: never */
+	int idle_ms;   /* end when nobody is connected any more for that long; -1: never */
 };
 
 /*

@@ -23,6 +23,7 @@ struct server {
 	const struct privops_serve_params *params;
 	struct client clients[PRIVOPS_CLIENTS_MAX];
 	size_t n;
+	bool begun; /* somebody came */
 	/* Apart from the request, so that no answer holds what another's packet left. */
 	unsigned char packet[sizeof(struct privops_request) + 1];
 	struct privops_reply reply;
@@ -59,6 +60,7 @@ static void welcome(struct server *server)
 
 	if (fd < 0)
 		return;
+	server->begun = true;
 	pid = pid_of(fd, &uid);
 	if (uid != 0 && uid != server->params->uid) {
 		log_warning("pid %u of uid %u is refused: only pghotd may ask", pid, uid);
@@ -105,6 +107,7 @@ int privops_serve(const struct privops_serve_params *params)
 
 	server.params = params;
 	server.n = 0;
+	server.begun = false;
 	if (params->conn_fd >= 0) {
 		uid_t uid;
 		uint32_t pid = pid_of(params->conn_fd, &uid);
@@ -119,7 +122,7 @@ int privops_serve(const struct privops_serve_params *params)
 		for (size_t i = 0; i < n; i++)
 			polls[i] = (struct pollfd){ .fd = server.clients[i].fd, .events = POLLIN };
 		polls[n] = (struct pollfd){ .fd = params->listen_fd, .events = POLLIN };
-		r = poll(polls, n + 1, n ? -1 : params->idle_ms);
+		r = poll(polls, n + 1, n || !server.begun ? -1 : params->idle_ms);
 		if (r < 0 && errno == EINTR)
 			continue;
 		if (r <= 0) {

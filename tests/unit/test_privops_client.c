@@ -184,8 +184,8 @@ static void a_helper_that_is_started_again_is_found(void)
 	CU_ASSERT_EQUAL(privops_client_connect(&client, path, geteuid()), -ENOENT);
 	privops_client_done(&client);
 	thread = start_listening();
-	CU_ASSERT_EQUAL(privops_serve_listen(path, getegid()), -EADDRINUSE);
 	CU_ASSERT_EQUAL(privops_client_connect(&client, path, geteuid()), 0);
+	CU_ASSERT_EQUAL(privops_serve_listen(path, getegid()), -EADDRINUSE);
 	priv = through_client();
 	/* It ends: nobody else is connected, and nobody is waited for. */
 	shutdown(client.fd, SHUT_RDWR);
