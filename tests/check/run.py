@@ -333,6 +333,7 @@ class Check:
             counts.skip("install: the exporter is not built: libmicrohttpd is not installed")
             exporter = ()
         for pattern in (*exporter, r"s?bin/pghotd$", r"bin/pghotctl$", r"etc/pghotd\.conf$", r"pghotd\.service$", r"lib/systemd/catalog/pghotd\.catalog$",
+                        r"pghotd-helper\.service$", r"pghotd-helper\.socket$", r"sysusers\.d/pghotd\.conf$",
                         r"man8/pghotd\.8", r"man1/pghotctl\.1", r"man5/pghotd\.conf\.5", r"man5/pghot-scenario\.5",
                         r"share/pghotd/scenarios/chase\.conf$", r"share/pghotd/prometheus/pghotd\.rules\.yml$",
                         r"share/pghotd/grafana/pghotd\.json$", r"dbus-1/system\.d/org\.pghot1\.conf$",
