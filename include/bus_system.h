@@ -17,7 +17,8 @@
 #define BUS_SYSTEM_NAME "org.pghot1"
 /* At most, between two tries to get to the bus or to have the name. */
 #define BUS_SYSTEM_RETRY_NS (5ULL * 1000000000ULL)
-/* Calls under way at once; and those a second of who may only read, all of them together. More are refused. */
+/* More calls than this under way at once are refused; and so are more a second of all who may only read, a map counting
+ * as five. */
 #define BUS_SYSTEM_CALLS_MAX     64
 #define BUS_SYSTEM_READS_PER_SEC 50
 

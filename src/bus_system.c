@@ -157,11 +157,15 @@ static int refuse(struct bus_system *system, const struct bus_peer *peer, const 
 {
 	const char *what =
 		only_reads(method) ? "reading is not for everyone (control.public_status), but" : "changes are";
+	char more[48] = "";
 	uint64_t held;
 
-	if (message_may(&system->refusals, REFUSED_PER_MINUTE, clock_now_ns(&clock_monotonic), &held))
-		log_notice("system bus: process %d (%s) of user %u may not call %s (%llu more before)", peer->pid,
-			   peer->comm, peer->uid, method, (unsigned long long)held);
+	if (message_may(&system->refusals, REFUSED_PER_MINUTE, clock_now_ns(&clock_monotonic), &held)) {
+		if (held)
+			snprintf(more, sizeof(more), " (and %llu more before)", (unsigned long long)held);
+		log_notice("system bus: process %d (%s) of user %u may not call %s%s", peer->pid, peer->comm, peer->uid,
+			   method, more);
+	}
 	if (system->gid == (gid_t)-1)
 		return sd_bus_error_setf(error, BUS_ERROR_NOT_ALLOWED, "%s for root (sudo pghotctl ...)", what);
 	return sd_bus_error_setf(error, BUS_ERROR_NOT_ALLOWED,
@@ -169,8 +173,11 @@ static int refuse(struct bus_system *system, const struct bus_peer *peer, const 
 				 what, system->group, system->group);
 }
 
-/* A reader is one of many who may all ask at once; who may change things is not held up by them. */
-static bool too_many_reads(struct bus_system *system)
+/*
+ * A reader is one of many who may all ask at once; who may change things is not held up by them. A map looks at every
+ * region, and so it counts for more.
+ */
+static bool too_many_reads(struct bus_system *system, const char *method)
 {
 	uint64_t now_ns = clock_now_ns(&clock_monotonic);
 
@@ -178,7 +185,8 @@ static bool too_many_reads(struct bus_system *system)
 		system->reads_since_ns = now_ns;
 		system->n_reads = 0;
 	}
-	return ++system->n_reads > BUS_SYSTEM_READS_PER_SEC;
+	system->n_reads += strcmp(method, "GetHeat") == 0 ? BUS_SYSTEM_READS_PER_SEC / 10 : 1;
+	return system->n_reads > BUS_SYSTEM_READS_PER_SEC;
 }
 
 static sd_bus_message_handler_t handler_of(const char *method)
@@ -203,7 +211,7 @@ static int perform(struct bus_system *system, sd_bus_message *m, sd_bus_message 
 	changer = may_change(system, &caller.peer);
 	if (!changer && !(system->everyone && only_reads(method)))
 		return refuse(system, &caller.peer, method, error);
-	if (!changer && too_many_reads(system))
+	if (!changer && too_many_reads(system, method))
 		return sd_bus_error_set(error, SD_BUS_ERROR_LIMITS_EXCEEDED,
 					"too many are asking at once; try again in a second");
 	if (!handler)
