@@ -152,6 +152,7 @@ has err "addresses of pid 812 are for root and for who may trace it, which uid 6
 expect 0 "addresses of his own" anyone "$tmp/pghotctl" heat --pid 813
 
 # Who listens is told.
+: >"$tmp/signals"
 busctl --system monitor --match="type='signal',interface='org.freedesktop.DBus.Properties'" >"$tmp/signals" 2>&1 &
 others="$others $!"
 tries=0
