@@ -136,6 +136,8 @@ not_told "nor enabled" 'enable.* pghotd\.service'
 was_told "the exporter's socket is enabled" 'enable pghotd-exporter\.socket'
 grep -q '^pghot:' "$root/etc/group"
 verdict "the group is there" $?
+grep -q '^pghotd:' "$root/etc/passwd"
+verdict "the user is there" $?
 "$root/usr/sbin/pghotd" -c "$root/etc/pghotd.conf" --check-config >"$out/said" 2>&1
 verdict "the configuration that ships is accepted" $? "$out/said"
 
@@ -163,10 +165,11 @@ on_root "an upgrade where the service does not run" -i "$out"/later/*.deb
 not_told "starts nothing" 'start pghotd\.service'
 rm "$out/says-no"
 
-mkdir -p "$root/run/pghotd"
-touch "$root/run/pghotd/saved"
+mkdir -p "$root/run/pghotd" "$root/run/pghotd-helper"
+touch "$root/run/pghotd/saved" "$root/run/pghotd-helper/saved"
 on_root "they can be removed" -r pghotd-exporter pghotd
 was_told "the service is stopped" 'stop pghotd\.service'
+was_told "and so is the helper" 'stop pghotd-helper\.socket pghotd-helper\.service'
 [ -e "$root/etc/pghotd.conf" ]
 verdict "the configuration stays" $?
 on_root "and purged" -P pghotd-exporter pghotd
