@@ -10,6 +10,7 @@
 
 /* Exit statuses, part of the contract with users; status has 1 and 2 of its own, see report_state_exit(). */
 enum ctl_exit {
+	EXIT_CANCELED = -1, /* no exit status: the verb that has set ctl_client_give_up ends as it likes */
 	EXIT_DONE = 0,
 	EXIT_REFUSED = 1,
 	EXIT_DOWN = 3,

@@ -13,11 +13,22 @@
 struct ctl_client;
 
 /*
+ * Asked several times a second while a call waits; true: nobody wants its answer any more, and it ends with -ECANCELED.
+ * NULL, unless a verb sets it.
+ */
+extern bool (*ctl_client_give_up)(void);
+
+/*
  * Connect to the daemon at @path, or, where this user may not use that, to the one on the system bus, waiting for its
  * answers for @timeout_ms (1 ms..1 h) from now on, all calls together. 0, or with one line in @error
- * (CTL_CLIENT_ERROR_MAX bytes): -ECONNREFUSED    no daemon there -EACCES          there is one, but this user may not
- * use it -ETIMEDOUT       it doesn't answer -ECONNRESET      it takes no more clients, or went away other this process
- * or path can't
+ * (CTL_CLIENT_ERROR_MAX bytes):
+ *
+ *     -ECONNREFUSED    no daemon there
+ *     -EACCES          there is one, but this user may not use it
+ *     -ETIMEDOUT       it doesn't answer
+ *     -ECONNRESET      it takes no more clients, or went away
+ *     -ECANCELED       see ctl_client_give_up
+ *     other            this process or path can't
  */
 int ctl_client_open(const char *path, uint64_t timeout_ms, struct ctl_client **ret, char *error);
 void ctl_client_close(struct ctl_client *client); /* accepts NULL */
@@ -28,7 +39,7 @@ const char *ctl_client_version(const struct ctl_client *client);
 /*
  * Call @method. With @key not NULL the call has @key and @value as arguments. The text of the reply, "" if it has none,
  * is in *@ret (free it; @ret may be NULL). 0; -EREMOTEIO: the daemon refused, its sentence is in @error; -EACCES: the
- * same, since this user may only look (by the system bus); -ETIMEDOUT; -ECONNRESET; -ENOMEM.
+ * same, since this user may only look (by the system bus); -ETIMEDOUT; -ECONNRESET; -ECANCELED; -ENOMEM.
  */
 int ctl_client_call(struct ctl_client *client, const char *method, const char *key, const char *value, char **ret,
 		    char *error);

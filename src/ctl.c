@@ -33,6 +33,8 @@ int ctl_fail(int status, const char *fmt, ...)
 int ctl_fail_client(int r, const char *error)
 {
 	switch (r) {
+	case -ECANCELED:
+		return EXIT_CANCELED;
 	case -EACCES:
 		return ctl_fail(EXIT_NO_PERMISSION, "%s", error);
 	case -ECONNREFUSED:

@@ -21,8 +21,13 @@
 /* Pause before the next try when the daemon has no place for one more client: a request is over in a few ms. */
 #define RETRY_MS 20
 
+/* Between two looks at whether the answer is still wanted. */
+#define LOOK_USEC 100000
+
 /* Key and value together; the rest of the message is small. */
 #define VALUE_MAX (BUS_GATE_MESSAGE_MAX - 1024)
+
+bool (*ctl_client_give_up)(void);
 
 struct ctl_client {
 	sd_bus *bus;
@@ -112,6 +117,20 @@ static int connect_to(const char *path)
 	return take_fd(fd);
 }
 
+/* Until something comes, or it is time to look at the clock. 0, -ECANCELED or -errno. */
+static int wait_some(const struct ctl_client *client)
+{
+	uint64_t usec = left_usec(client);
+	int r;
+
+	if (ctl_client_give_up && usec > LOOK_USEC)
+		usec = LOOK_USEC;
+	r = sd_bus_wait(client->bus, usec);
+	if (ctl_client_give_up && ctl_client_give_up())
+		return -ECANCELED;
+	return r < 0 && r != -EINTR ? unify(r) : 0;
+}
+
 /* sd_bus_call() would wait for the handshake by a time of its own, so it is driven here. */
 static int finish_handshake(struct ctl_client *client)
 {
@@ -129,9 +148,9 @@ static int finish_handshake(struct ctl_client *client)
 			continue;
 		if (left_usec(client) == 0)
 			return -ETIMEDOUT;
-		r = sd_bus_wait(client->bus, left_usec(client));
-		if (r < 0 && r != -EINTR)
-			return unify(r);
+		r = wait_some(client);
+		if (r < 0)
+			return r;
 	}
 }
 
@@ -166,22 +185,66 @@ static int try_system_bus(struct ctl_client *client)
 	return finish_handshake(client);
 }
 
-static int read_version(struct ctl_client *client)
+static int on_reply(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)
 {
-	_cleanup_free_ char *version = NULL;
-	sd_bus_error e = SD_BUS_ERROR_NULL;
+	(void)ret_error;
+	*(sd_bus_message **)userdata = sd_bus_message_ref(m);
+	return 1;
+}
+
+/*
+ * Send @m and wait for its reply, in *@ret. 0; -EREMOTEIO, and -EACCES where this user may only look: it is an error of
+ * the daemon's, in @error; or another -errno. sd_bus_call() would wait on, whatever happens meanwhile.
+ */
+static int send_and_wait(struct ctl_client *client, sd_bus_message *m, sd_bus_message **ret, char *error)
+{
+	sd_bus_message *reply = NULL;
+	sd_bus_slot *slot = NULL;
+	const sd_bus_error *e;
+	int r = sd_bus_call_async(client->bus, &slot, m, on_reply, &reply, left_usec(client) + 1);
+
+	while (r >= 0 && !reply) {
+		r = sd_bus_process(client->bus, NULL);
+		if (r != 0)
+			continue;
+		r = left_usec(client) ? wait_some(client) : -ETIMEDOUT;
+	}
+	sd_bus_slot_unref(slot);
+	if (!reply)
+		return unify(r);
+	*ret = reply;
+	if (!sd_bus_message_is_method_error(reply, NULL))
+		return 0;
+	/* When the connection or the time is over, sd-bus makes one up. */
+	e = sd_bus_message_get_error(reply);
+	if (sd_bus_error_has_name(e, SD_BUS_ERROR_NO_REPLY) || sd_bus_error_has_name(e, SD_BUS_ERROR_DISCONNECTED) ||
+	    sd_bus_error_has_name(e, SD_BUS_ERROR_TIMEOUT))
+		return left_usec(client) ? -ECONNRESET : -ETIMEDOUT;
+	snprintf(error, CTL_CLIENT_ERROR_MAX, "%s", e->message ? e->message : e->name);
+	return client->destination && sd_bus_error_has_name(e, BUS_ERROR_NOT_ALLOWED) ? -EACCES : -EREMOTEIO;
+}
+
+static int read_version(struct ctl_client *client, char *error)
+{
+	sd_bus_message *m = NULL, *reply = NULL;
+	const char *version;
 	int r;
 
-	sd_bus_set_method_call_timeout(client->bus, left_usec(client) + 1);
-	r = sd_bus_get_property_string(client->bus, client->destination, BUS_OBJECT, BUS_INTERFACE, "Version", &e,
-				       &version);
-	if (r < 0 && sd_bus_error_has_name(&e, SD_BUS_ERROR_NO_REPLY))
-		r = left_usec(client) ? -ECONNRESET : -ETIMEDOUT;
-	sd_bus_error_free(&e);
-	if (r < 0)
-		return unify(r);
-	client->version = take_ptr(version);
-	return 0;
+	r = sd_bus_message_new_method_call(client->bus, &m, client->destination, BUS_OBJECT,
+					   "org.freedesktop.DBus.Properties", "Get");
+	if (r >= 0)
+		r = sd_bus_message_append(m, "ss", BUS_INTERFACE, "Version");
+	if (r >= 0)
+		r = send_and_wait(client, m, &reply, error);
+	if (r >= 0)
+		r = sd_bus_message_read(reply, "v", "s", &version);
+	if (r >= 0) {
+		client->version = strdup(version);
+		r = client->version ? 0 : -ENOMEM;
+	}
+	sd_bus_message_unref(m);
+	sd_bus_message_unref(reply);
+	return r;
 }
 
 int ctl_client_open(const char *path, uint64_t timeout_ms, struct ctl_client **ret, char *error)
@@ -199,17 +262,21 @@ int ctl_client_open(const char *path, uint64_t timeout_ms, struct ctl_client **r
 	for (;;) {
 		r = try_once(client, path);
 		if (r == 0)
-			r = read_version(client);
+			r = read_version(client, error);
 		/* Full, its backlog or itself: others are about to be done. */
 		if ((r != -EAGAIN && r != -ECONNRESET) || left_usec(client) == 0)
 			break;
 		turned_away |= r == -ECONNRESET;
 		client->bus = sd_bus_close_unref(client->bus);
+		if (ctl_client_give_up && ctl_client_give_up()) {
+			r = -ECANCELED;
+			break;
+		}
 		poll(NULL, 0, RETRY_MS);
 	}
 	if (r == -EAGAIN || r == -ETIMEDOUT)
 		r = turned_away ? -ECONNRESET : -ETIMEDOUT;
-	if (r == -EACCES && try_system_bus(client) == 0 && read_version(client) == 0)
+	if (r == -EACCES && try_system_bus(client) == 0 && read_version(client, error) == 0)
 		r = 0;
 	if (r < 0) {
 		r = explain(client, path, r, error);
@@ -252,19 +319,14 @@ static int read_reply(sd_bus_message *reply, char **ret)
 static int finish_call(struct ctl_client *client, sd_bus_message *m, int r, char **ret, char *error)
 {
 	sd_bus_message *reply = NULL;
-	sd_bus_error e = SD_BUS_ERROR_NULL;
 	char *text = NULL;
 
 	if (r >= 0)
-		r = sd_bus_call(client->bus, m, left_usec(client) + 1, &e, &reply);
-	/* sd-bus sets an error also when there was no answer at all. */
-	if (r < 0 && sd_bus_error_is_set(&e) && r != -ETIMEDOUT && unify(r) != -ECONNRESET) {
-		snprintf(error, CTL_CLIENT_ERROR_MAX, "%s", e.message ? e.message : e.name);
-		r = client->destination && sd_bus_error_has_name(&e, BUS_ERROR_NOT_ALLOWED) ? -EACCES : -EREMOTEIO;
-		goto finish;
-	}
-	if (r >= 0)
+		r = send_and_wait(client, m, &reply, error);
+	if (r == 0)
 		r = read_reply(reply, &text);
+	if (reply && (r == -EREMOTEIO || r == -EACCES))
+		goto finish;
 	if (r < 0) {
 		r = explain(client, "the control socket", unify(r), error);
 		goto finish;
@@ -275,7 +337,6 @@ static int finish_call(struct ctl_client *client, sd_bus_message *m, int r, char
 
 finish:
 	free(text);
-	sd_bus_error_free(&e);
 	sd_bus_message_unref(m);
 	sd_bus_message_unref(reply);
 	return r;

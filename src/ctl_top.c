@@ -13,6 +13,7 @@
 #include "cleanup.h"
 #include "clock.h"
 #include "ctl.h"
+#include "ctl_client.h"
 #include "fsroot.h"
 #include "parse.h"
 #include "print.h"
@@ -128,26 +129,37 @@ static void show(const struct top *top, const json_t *before, const json_t *afte
 	free(screen);
 }
 
+static bool live; /* there is a keyboard */
+
+/* true: it is enough, by a key or a signal. */
+static bool is_enough(void)
+{
+	struct pollfd keys = { .fd = STDIN_FILENO, .events = POLLIN };
+	char key;
+
+	if (!stopped && live && poll(&keys, 1, 0) > 0) {
+		if (read(STDIN_FILENO, &key, 1) <= 0)
+			live = false; /* nobody will type any more */
+		else if (key == 'q' || key == 3 || key == 4)
+			stopped = 1;
+	}
+	return stopped;
+}
+
 /* Until the next screen is due; true: it is enough. */
 static bool rest(const struct top *top)
 {
-	struct pollfd keys = { .fd = top->live ? STDIN_FILENO : -1, .events = POLLIN };
 	uint64_t end_ns = clock_now_ns(&clock_monotonic) + top->interval_ms * NSEC_PER_MSEC;
 
 	for (;;) {
+		struct pollfd keys = { .fd = live ? STDIN_FILENO : -1, .events = POLLIN };
 		uint64_t now_ns = clock_now_ns(&clock_monotonic);
-		char key;
 
-		if (stopped)
+		if (is_enough())
 			return true;
 		if (now_ns >= end_ns)
 			return false;
-		if (poll(&keys, 1, (int)((end_ns - now_ns) / NSEC_PER_MSEC) + 1) <= 0)
-			continue;
-		if (read(STDIN_FILENO, &key, 1) <= 0)
-			keys.fd = -1; /* nobody will type any more */
-		else if (key == 'q' || key == 3 || key == 4)
-			return true;
+		poll(&keys, 1, (int)((end_ns - now_ns) / NSEC_PER_MSEC) + 1);
 	}
 }
 
@@ -236,9 +248,14 @@ int ctl_verb_top(char **args, int n_args)
 	sigaction(SIGTERM, &(struct sigaction){ .sa_handler = on_signal }, NULL);
 	sigaction(SIGHUP, &(struct sigaction){ .sa_handler = on_signal }, NULL);
 	sigaction(SIGQUIT, &(struct sigaction){ .sa_handler = on_signal }, NULL);
+	live = top.live;
+	/* A daemon that hangs does not keep anybody from leaving. */
+	ctl_client_give_up = is_enough;
 	if (top.live)
 		begin_live();
 	r = run(&top);
+	if (r == EXIT_CANCELED)
+		r = EXIT_DONE;
 	if (ctl_leave_screen)
 		ctl_leave_screen();
 	fsroot_close(&top.root);

@@ -139,5 +139,7 @@ if [ -e "$tmp/none.svg" ] || [ -e "$tmp/none.svg.new" ]; then not_ok "no picture
 stop
 
 start --state promoting
+expect 0 "top of a daemon that hangs ends when it is told to" python3 "$(dirname "$0")/terminal.py" --stop "$daemon" "$pghotctl" top
+kill -CONT "$daemon"
 expect 0 "top of a daemon that ends" python3 "$(dirname "$0")/terminal.py" --kill "$daemon" "$pghotctl" top
 finish

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Runs a program on a terminal of 20 columns and 10 rows, presses q once it shows something, and looks at what it left.
 
-With --kill PID first it ends that process instead, and the program has to say so where it can be read. With --press KEY
-it presses that key, in hexadecimal.
+With --kill PID first it ends that process instead, and the program has to say so where it can be read. With --stop PID it
+stops that process and presses q while the program waits for it. With --press KEY it presses that key, in hexadecimal.
 """
 import fcntl
 import os
@@ -23,9 +23,12 @@ SCREEN_END = b"\x1b[?25h\x1b[?1049l"
 
 
 def main():
-    victim, key, faults = None, b"q", []
+    victim, stopped, key, faults = None, None, b"q", []
     if sys.argv[1] == "--kill":
         victim = int(sys.argv[2])
+        del sys.argv[1:3]
+    elif sys.argv[1] == "--stop":
+        stopped = int(sys.argv[2])
         del sys.argv[1:3]
     elif sys.argv[1] == "--press":
         key = bytes.fromhex(sys.argv[2])
@@ -54,6 +57,9 @@ def main():
             if victim:
                 os.kill(victim, signal.SIGTERM)
             else:
+                if stopped:
+                    os.kill(stopped, signal.SIGSTOP)
+                    time.sleep(1.5)    # it asks each second
                 os.write(fd, key)
         if shown.endswith(SCREEN_END) and not victim:
             time.sleep(0.1)
