@@ -43,7 +43,7 @@ _Static_assert(sizeof(struct sample) == 40, "no holes: tests compare samples as 
 
 _Static_assert(offsetof(struct sample, cpu) == offsetof(struct sample, pid) + 4 &&
 		       offsetof(struct sample, page_shift) == offsetof(struct sample, pid) + 7,
-	       "sample_who() reads them at once");
+	       "sample_who() reads them at once, sample_set_who() writes them");
 
 /* Process, CPU and source as one number, to compare two samples by. */
 static inline uint64_t sample_who(const struct sample *sample)
@@ -52,6 +52,12 @@ static inline uint64_t sample_who(const struct sample *sample)
 
 	memcpy(&who, (const char *)sample + offsetof(struct sample, pid), sizeof(who));
 	return who & UINT64_MAX >> 8; /* without the page's size */
+}
+
+/* Set process, CPU, source and page size, as they stand side by side. */
+static inline void sample_set_who(struct sample *sample, uint64_t who)
+{
+	memcpy((char *)sample + offsetof(struct sample, pid), &who, sizeof(who));
 }
 
 /* Of a mapping of @bytes; 0: that is no page's size. */

@@ -88,6 +88,29 @@ static inline void sample_queue_put(struct sample_queue *queue)
 		sample_queue_publish(queue);
 }
 
+/*
+ * Writer only: where the next samples go, as many as *@ret_n in a row, at most SAMPLE_QUEUE_BATCH; 0: full. To be
+ * written there and then put with sample_queue_put_row(), all or the first of them. Wait-free.
+ */
+static inline struct sample *sample_queue_row(struct sample_queue *queue, size_t *ret_n)
+{
+	struct sample *slot = sample_queue_slot(queue);
+	uint64_t left = queue->mask + 1 - (queue->written - queue->tail_seen);
+	uint64_t in_row = queue->mask + 1 - (queue->written & queue->mask);
+
+	if (in_row < left)
+		left = in_row;
+	*ret_n = !slot ? 0 : left < SAMPLE_QUEUE_BATCH ? (size_t)left : SAMPLE_QUEUE_BATCH;
+	return slot;
+}
+
+/* Writer only: @n slots are written, and visible to the reader. Wait-free. */
+static inline void sample_queue_put_row(struct sample_queue *queue, size_t n)
+{
+	queue->written += n;
+	sample_queue_publish(queue);
+}
+
 /* Reader only. Copies up to @max samples to @ret in order, returns how many; 0 when it is empty. Wait-free. */
 size_t sample_queue_pop(struct sample_queue *queue, struct sample *ret, size_t max);
 

@@ -15,8 +15,26 @@
 struct perf_event_header;
 
 /*
+ * What two registers say of a plain access, worked out once for all that have the same in them: for source_ibs_quick.h.
+ * There are few that come often, for all that a machine has.
+ */
+struct source_ibs_kind {
+	uint32_t key;          /* of the two; SOURCE_IBS_NO_KIND: none */
+	uint32_t flags;        /* enum sample_flags */
+	uint64_t who;          /* of a sample, see sample_who(): source and page size, in their places */
+	uint32_t latency_mask; /* of the high half of OpData3 */
+	uint8_t source;        /* enum ibs_source */
+	uint8_t page_shift;
+	bool is_incomplete; /* physical address or page size are not in the registers */
+	bool is_physical;   /* the former is */
+};
+
+#define SOURCE_IBS_KINDS   64
+#define SOURCE_IBS_NO_KIND UINT32_MAX
+
+/*
  * Owner    the reader's thread
- * The decoder for all rings of one source that one reader drains, and the last record. A plain value, about 21 KiB.
+ * The decoder for all rings of one source that one reader drains, and the last record. A plain value, about 23 KiB.
  */
 struct source_ibs_record {
 	uint64_t sample_type;
@@ -26,7 +44,10 @@ struct source_ibs_record {
 	/* For source_ibs_quick.h: the header of such a record in user mode, and the flags that a plain access lacks. */
 	uint64_t quick_header;
 	uint32_t quick_odd;
-	_Alignas(64) struct decode_sample decoded; /* its raw is NULL: @op has all of it */
+	uint32_t quick_tail_at;                        /* where what stands behind the raw data begins */
+	uint64_t quick_pid;                            /* of the last record; UINT64_MAX: none */
+	struct source_ibs_kind kind[SOURCE_IBS_KINDS]; /* by a hash of their keys */
+	_Alignas(64) struct decode_sample decoded;     /* its raw is NULL: @op has all of it */
 	_Alignas(64) struct ibs_op op;
 	struct ibs_decoder decoder;
 };

@@ -297,20 +297,40 @@ static void count_drained(struct reader *reader, const struct drained *drained)
 }
 
 /*
- * Plain samples like the last one, as most are, straight from the ring into the queues' slots: up to the first record
- * that is anything else.
+ * Where there is one collector, plain samples like the last one, as most are, straight from the ring into its queue's
+ * slots: up to the first record that is anything else, or one that finds no slot. Returns how many.
  */
-static void take_ibs_row(struct reader *reader, const struct source_ring *ring, struct drained *drained)
+static uint64_t take_alone(struct reader *reader, const unsigned char *row, size_t left, int cpu,
+			   struct source_ibs_seen *seen)
 {
-	const struct source_ibs_record *record = reader->ibs;
+	struct source_ibs_record *record = reader->ibs;
+	struct sample_queue *queue = reader->queues[0];
+	const uint64_t bytes = source_ibs_quick_bytes(record);
+	uint64_t n = 0;
+	size_t room, k;
+
+	do {
+		struct sample *slot = sample_queue_row(queue, &room);
+
+		for (k = 0; k < room && left >= bytes; k++, row += bytes, left -= bytes)
+			if (!source_ibs_quick(record, row, cpu, &slot[k], seen))
+				break;
+		sample_queue_put_row(queue, k);
+		n += k;
+	} while (k > 0 && k == room);
+	return n;
+}
+
+/* The same for any number of collectors; a sample that finds no slot is counted. *@ret_full: how many these are. */
+static uint64_t take_dealt(struct reader *reader, const unsigned char *row, size_t left, int cpu,
+			   struct drained *drained, uint64_t *ret_full)
+{
+	struct source_ibs_record *record = reader->ibs;
 	const uint64_t bytes = source_ibs_quick_bytes(record);
 	const unsigned int shards = reader->shards;
-	const int cpu = ring->cpu;
 	uint64_t n = 0, full = 0, wake = 0;
 	struct sample nowhere, *slot;
 	unsigned int shard;
-	size_t left;
-	const unsigned char *row = perf_ring_row(ring->ring, &left), *const begin = row;
 
 	for (; left >= bytes; row += bytes, left -= bytes) {
 		shard = hotness_shard(source_ibs_quick_pid(row), source_ibs_quick_addr(row), shards);
@@ -324,11 +344,31 @@ static void take_ibs_row(struct reader *reader, const struct source_ring *ring, 
 		wake |= 1ULL << shard;
 		n++;
 	}
+	drained->wake |= wake;
+	*ret_full = full;
+	return n;
+}
+
+/* Plain samples like the last one, up to the first record that is anything else. */
+static void take_ibs_row(struct reader *reader, const struct source_ring *ring, struct drained *drained)
+{
+	const uint64_t bytes = source_ibs_quick_bytes(reader->ibs);
+	uint64_t n = 0, full = 0;
+	size_t left;
+	const unsigned char *row = perf_ring_row(ring->ring, &left);
+
+	if (left < bytes)
+		return;
+	if (reader->shards == 1) {
+		n = take_alone(reader, row, left, ring->cpu, &drained->seen);
+		drained->wake |= n > 0;
+	}
+	/* What is left of it, if that one stopped for want of a slot. */
+	n += take_dealt(reader, row + n * bytes, left - n * bytes, ring->cpu, drained, &full);
 	drained->ibs += n;
 	drained->handed_on += n - full;
 	drained->queue_full += full;
-	drained->wake |= wake;
-	perf_ring_skip(ring->ring, (size_t)(row - begin));
+	perf_ring_skip(ring->ring, n * bytes);
 }
 
 static void take_ibs(struct reader *reader, struct source_ring *ring, const struct perf_event_header *header,

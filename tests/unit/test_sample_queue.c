@@ -226,5 +226,42 @@ static void slots_are_seen_when_published(void)
 	sample_queue_free(queue);
 }
 
-TEST_MAIN(sample_queue, TEST(slots_are_seen_when_published), TEST(capacity_is_rounded_up), TEST(used_counts_up_to_full),
-	  TEST(full_is_refused), TEST(model), TEST(model_over_the_wrap_of_indices), TEST(two_threads))
+/* Rows end where the ring does, where it is full, or with a batch; what is not put of one is offered again. */
+static void rows_of_slots(void)
+{
+	enum { SLOTS = 2 * SAMPLE_QUEUE_BATCH };
+	struct sample_queue *queue = sample_queue_new_at(SLOTS, (uint64_t)0 - SLOTS);
+	uint64_t put = 0, taken = 0, seed = 7;
+	unsigned int n_full = 0, n_short = 0;
+
+	for (int round = 0; round < 2000; round++) {
+		uint64_t at = put % SLOTS, want = SLOTS - (put - taken), n_put;
+		struct sample got[SLOTS], *row;
+		size_t n, n_got;
+
+		row = sample_queue_row(queue, &n);
+		n_full += want == 0;
+		want = want < SLOTS - at ? want : SLOTS - at;
+		want = want < SAMPLE_QUEUE_BATCH ? want : SAMPLE_QUEUE_BATCH;
+		n_short += want > 0 && want < SAMPLE_QUEUE_BATCH;
+		/* The writer's copy of the tail may be behind: then it is offered less, but never nothing. */
+		CU_ASSERT(n <= want && (n > 0) == (want > 0) && (n > 0) == (row != NULL));
+		seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+		n_put = round % 3 ? n : (seed >> 33) % (n + 1);
+		for (uint64_t i = 0; i < n_put; i++)
+			row[i] = numbered(put + i);
+		sample_queue_put_row(queue, (size_t)n_put);
+		put += n_put;
+		n_got = sample_queue_pop(queue, got, (size_t)(seed >> 50) % 34);
+		for (uint64_t i = 0; i < n_got; i++)
+			CU_ASSERT_TRUE(is_numbered(&got[i], taken + i));
+		taken += n_got;
+		CU_ASSERT_EQUAL(sample_queue_used(queue), put - taken);
+	}
+	CU_ASSERT(n_full > 10 && n_short > 100);
+	sample_queue_free(queue);
+}
+
+TEST_MAIN(sample_queue, TEST(rows_of_slots), TEST(slots_are_seen_when_published), TEST(capacity_is_rounded_up),
+	  TEST(used_counts_up_to_full), TEST(full_is_refused), TEST(model), TEST(model_over_the_wrap_of_indices),
+	  TEST(two_threads))
