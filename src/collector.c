@@ -38,8 +38,8 @@ struct collector {
 	struct kind kinds[COLLECTOR_BATCH_SAMPLES];
 };
 
-/* Of no sample: there is no process 0. */
-static const struct kind no_kind;
+/* Of no sample: there is no such node. */
+static const struct kind no_kind = { .nid = -1 };
 
 struct collector *collector_new(const struct collector_params *params)
 {
@@ -73,10 +73,7 @@ struct batch {
 	const struct topology *topology;
 	struct record_rule rules[SAMPLE_SOURCE_MAX];
 	uint64_t now_ns;
-	uint64_t who; /* of the last sample, and where its kinds begin */
-	uint32_t row;
 	uint32_t n_kinds;
-	size_t n;
 	struct hotness_item items[COLLECTOR_BATCH_SAMPLES];
 };
 
@@ -109,16 +106,13 @@ static void make_rules(const struct config *config, enum record_layout layout, s
  */
 static enum stat_id discard_reason(const struct sample *sample)
 {
-	/* Address 0 is beyond all when one is taken off. */
-	if (__builtin_expect(sample->pid != 0 && sample->addr - 1 < USER_END - 1 && sample->phys != 0, 1))
-		return STAT_MAX;
 	if (sample->pid == 0)
 		return STAT_DISCARDED_NO_PID;
 	if (sample->addr == 0)
 		return STAT_DISCARDED_NO_ADDRESS;
 	if (sample->addr >= USER_END)
 		return STAT_DISCARDED_KERNEL;
-	return STAT_DISCARDED_NO_PHYS;
+	return sample->phys == 0 ? STAT_DISCARDED_NO_PHYS : STAT_MAX;
 }
 
 static enum stat_id owner_reason(const struct collector *collector, uint32_t pid, int r)
@@ -158,35 +152,70 @@ static __attribute__((noinline)) void make_kind(const struct batch *batch, const
 		ret->context = hotness_context(&batch->rules[source], owner->slot, &place);
 }
 
-/* STAT_MAX, with @ret filled, or why the sample is no evidence. */
-static inline enum stat_id look_at_sample(struct batch *batch, const struct sample *sample, struct hotness_item *ret)
+/* Where to look for the kind of samples of @who on @nid. */
+static inline size_t kind_place(uint64_t who, int nid)
+{
+	return ((who * UINT64_C(0x9e3779b97f4a7c15) >> 32) + (uint64_t)nid) % (1 << KIND_BITS);
+}
+
+/*
+ * The kind of @sample where it is not at hand, or is one of samples that are no evidence. NULL: it is none, and
+ * *@ret_reason says why.
+ */
+static __attribute__((noinline)) const struct kind *look_closer(struct batch *batch, const struct sample *sample,
+								enum stat_id *ret_reason)
 {
 	struct collector *collector = batch->collector;
-	enum stat_id reason = discard_reason(sample);
 	uint64_t who = sample_who(sample);
-	const struct kind *kind, **at;
+	const struct kind **at;
 	struct kind *made;
 	int nid;
 
-	if (__builtin_expect(reason != STAT_MAX, 0))
-		return reason;
+	*ret_reason = discard_reason(sample);
+	if (*ret_reason != STAT_MAX)
+		return NULL;
 	nid = topology_block_node(batch->topology, sample->phys >> PAGE_SHIFT);
-	if (__builtin_expect(nid < 0, 0))
-		return STAT_DISCARDED_UNKNOWN_PFN;
-	if (who != batch->who) {
-		batch->who = who;
-		batch->row = (uint32_t)(who * UINT64_C(0x9e3779b97f4a7c15) >> 32);
+	if (nid < 0) {
+		*ret_reason = STAT_DISCARDED_UNKNOWN_PFN;
+		return NULL;
 	}
-	at = &collector->kind_at[(batch->row + (uint32_t)nid) % (1 << KIND_BITS)];
-	kind = *at;
-	if (__builtin_expect(kind->who != who || kind->nid != nid, 0)) {
+	at = &collector->kind_at[kind_place(who, nid)];
+	if ((*at)->who != who || (*at)->nid != nid) {
 		made = &collector->kinds[batch->n_kinds++];
 		make_kind(batch, sample, nid, made);
-		kind = *at = made;
+		*at = made;
 	}
-	ret->sample = sample;
-	ret->context = &kind->context;
-	return kind->reason;
+	*ret_reason = (*at)->reason;
+	return *ret_reason == STAT_MAX ? *at : NULL;
+}
+
+/* What the loop over a batch reads of the topology: a copy, which no store can change. */
+struct node_table {
+	int16_t *const *leaves;
+	size_t n_leaves;
+	unsigned int shift; /* of a physical address */
+};
+
+/* look_closer() for most samples: its kind is at hand, and is evidence. NULL: it must be looked at closer. */
+static inline __attribute__((always_inline)) const struct kind *kind_at_hand(const struct node_table *nodes,
+									     const struct kind *const *kind_at,
+									     const struct sample *sample)
+{
+	const uint64_t who = sample_who(sample), phys = sample->phys, block = phys >> nodes->shift;
+	const uint64_t leaf = block >> TOPOLOGY_LEAF_SHIFT;
+	const struct kind *kind;
+	int nid;
+
+	/* Address 0 is beyond all when one is taken off. No kind is of process 0. */
+	if (__builtin_expect(sample->addr - 1 >= USER_END - 1, 0) || __builtin_expect(phys == 0, 0) ||
+	    __builtin_expect(leaf >= nodes->n_leaves, 0) || __builtin_expect(!nodes->leaves[leaf], 0))
+		return NULL;
+	nid = nodes->leaves[leaf][block & ((1U << TOPOLOGY_LEAF_SHIFT) - 1)];
+	kind = kind_at[kind_place(who, nid)];
+	if (__builtin_expect(kind->who != who, 0) || __builtin_expect(kind->nid != nid, 0) ||
+	    __builtin_expect(kind->reason != STAT_MAX, 0))
+		return NULL;
+	return kind;
 }
 
 /* Each sample ends in exactly one of useful, dropped and discarded, see stats.def. */
@@ -204,25 +233,35 @@ static void count_results(const struct batch *batch, const uint32_t n[HOTNESS_RE
 static void take_batch(struct batch *batch, const struct sample *samples, size_t n)
 {
 	const struct collector_params *params = &batch->collector->params;
+	const struct topology_blocks *blocks = &batch->topology->blocks;
+	const struct node_table nodes = { blocks->leaves, blocks->n_leaves, blocks->shift + PAGE_SHIFT };
+	const struct kind **const kind_at = batch->collector->kind_at;
+	struct hotness_item *item = batch->items;
 	uint32_t counts[HOTNESS_RESULTS] = { 0 };
+	size_t n_items;
 
-	batch->who = 0;
-	batch->row = batch->n_kinds = 0;
+	batch->n_kinds = 0;
 	for (size_t i = 0; i < 1 << KIND_BITS; i++)
-		batch->collector->kind_at[i] = &no_kind;
-	batch->n = 0;
-	for (size_t i = 0; i < n; i++) {
-		enum stat_id reason = look_at_sample(batch, &samples[i], &batch->items[batch->n]);
+		kind_at[i] = &no_kind;
+	for (const struct sample *sample = samples; sample < samples + n; sample++) {
+		const struct kind *kind = kind_at_hand(&nodes, kind_at, sample);
+		enum stat_id reason;
 
-		if (__builtin_expect(reason == STAT_MAX, 1))
-			batch->n++;
-		else
+		if (__builtin_expect(!kind, 0))
+			kind = look_closer(batch, sample, &reason);
+		if (__builtin_expect(!kind, 0)) {
 			stats_inc(params->stats, reason);
+			continue;
+		}
+		item->sample = sample;
+		item->context = &kind->context;
+		item++;
 	}
-	hotness_access_batch(params->hotness, params->shard, batch->items, batch->n, counts);
+	n_items = (size_t)(item - batch->items);
+	hotness_access_batch(params->hotness, params->shard, batch->items, n_items, counts);
 	count_results(batch, counts);
 	if (params->holdout)
-		holdout_count(params->holdout, params->shard, batch->config, batch->items, batch->n);
+		holdout_count(params->holdout, params->shard, batch->config, batch->items, n_items);
 }
 
 /* Up to @max samples of one queue, where they lie. */
