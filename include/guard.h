@@ -10,6 +10,8 @@
  *   ping-pong  a source that shows slow nodes only says nothing of shares; but pages are promoted that were promoted
  *              less than a minute before, so they were demoted in between
  *
+ *   holdout    what is moved does surely worse than what is held out for comparison, or saves less CPU time than moving
+ *              takes, for three windows in a row: nothing is moved at all
  *   cost       none of what is hot pays for its move: that is the decider's to find, and to end
  *
  * Before that each process is judged by itself (guard_owners.h): one whose pages play ping-pong rests alone.
@@ -43,6 +45,7 @@ enum guard_cause {
 	GUARD_NONE,
 	GUARD_AGAINST,
 	GUARD_PING_PONG,
+	GUARD_HOLDOUT,
 	GUARD_COST, /* shown only: what is hot is left by policy region, and needs no hold */
 	GUARD_CAUSES,
 };
@@ -72,6 +75,25 @@ void guard_note_up(struct guard *guard, uint32_t owner_slot, uint64_t start_tick
 /* @bytes of the process were moved down, to make room. Migrators. */
 void guard_note_down(struct guard *guard, uint32_t owner_slot, uint64_t start_ticks, uint64_t bytes);
 
+/* What the comparison with what is held out says, see holdout.h. */
+struct guard_help {
+	uint64_t windows; /* the same as the last time: nothing new */
+	bool known;
+	double saved, margin; /* of far accesses */
+	bool has_cpu;
+	double cpu_back; /* of CPU time */
+	double busy_sec; /* CPU time in a second, of all CPUs; 0: not known */
+};
+
+/* Judge it, when it is a new one: a hold may begin. The stepping thread, after guard_step(). */
+void guard_note_help(struct guard *guard, const struct config *config, const struct guard_help *help);
+
+/* Does the guard that holds stop all moves, not only what would make room? Pure. */
+static inline bool guard_stops_all(enum guard_cause cause)
+{
+	return cause == GUARD_HOLDOUT;
+}
+
 /* Is it that none of what is hot pays for its move? Logs when that changes. The stepping thread. */
 void guard_note_cost(struct guard *guard, bool pays_not);
 
@@ -90,7 +112,8 @@ struct guard_view {
 	uint64_t left_ns;              /* until it is tried again; 0 when nothing is held */
 	double back_ratio;             /* of what was promoted last, that was promoted before; below 0: not known */
 	uint64_t kernel_demoted_pages; /* since the start */
-	size_t n_resting;              /* processes that rest, of which these are shown: */
+	double move_ratio; /* of the busy CPU time that moving took in the last window; below 0: not known */
+	size_t n_resting;  /* processes that rest, of which these are shown: */
 	struct guard_owner resting[GUARD_SHOWN_MAX];
 };
 

@@ -22,6 +22,7 @@
 #define HOLDOUT_WINDOW_NS \
 	(UINT64_C(30) * 1000000000) /* what is said is of the last two of these, and of the one begun */
 
+struct accesses;
 struct config;
 struct holdout;
 struct hotness_item;
@@ -38,8 +39,12 @@ void holdout_free(struct holdout *holdout); /* accepts NULL */
 void holdout_count(struct holdout *holdout, unsigned int shard, const struct config *config,
 		   const struct hotness_item *items, size_t n);
 
-/* Make up the comparison, when a window is over. A change of the share begins anew. One thread. */
-void holdout_step(struct holdout *holdout, const struct config *config, uint64_t now_ns);
+/*
+ * Make up the comparison, when a window is over. A change of the share begins anew. @accesses: what samples stand for;
+ * NULL: not known, and then nothing is said of CPU time. One thread.
+ */
+void holdout_step(struct holdout *holdout, const struct config *config, const struct accesses *accesses,
+		  uint64_t now_ns);
 
 /* All ratios are 0..1; margins are of an interval that holds the truth 19 times out of 20. */
 struct holdout_view {
@@ -48,6 +53,9 @@ struct holdout_view {
 	uint64_t held, moved;       /* samples of both groups */
 	double far_held, far_moved; /* of them, that fell on slow nodes */
 	double saved, margin;       /* far accesses that are saved, of those there would be; below 0: more of them */
+	uint64_t windows;           /* that this was made up for, since the start */
+	bool has_cpu;               /* with latencies, and where it is known what a sample stands for: */
+	double cpu_back;            /* of the CPU time that all would take without moves, about; below 0: lost */
 	bool has_latency;           /* samples carry it: */
 	double latency_held_cycles, latency_moved_cycles; /* mean */
 };

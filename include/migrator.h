@@ -70,6 +70,7 @@ enum migrator_limit {
 	LIMIT_LEFT_ALONE, /* all that is hot */
 	LIMIT_REFUSED,    /* the kernel moved none of them */
 	LIMIT_GUARD,      /* no room, and a guard says that none is to be made */
+	LIMIT_GUARD_ALL,  /* a guard says that nothing is to be moved */
 	LIMIT_NO_COLD,    /* no room, and nothing there that is surely cold */
 	LIMIT_LOWER_FULL, /* no room, and none on the slow node to make some */
 	LIMIT_PAYS_NOT,   /* nothing that is hot pays for its move */

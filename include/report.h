@@ -125,6 +125,9 @@ struct report_helps {
 	bool known;                 /* false: too little was sampled yet */
 	double far_held, far_moved; /* share of samples on slow nodes, of what is held out and of the rest */
 	double saved, margin; /* far accesses saved, of those there would be; the truth is within 19 times of 20 */
+	bool has_cpu;
+	double cpu_back;   /* of the CPU time that it would all take without moves, about */
+	double move_ratio; /* of the busy CPU time that moving takes; below 0: not known */
 	bool has_latency;
 	double latency_held_cycles, latency_moved_cycles; /* mean of the samples */
 };
@@ -197,10 +200,11 @@ struct report {
  * uncertain, background, cooler, pays_not}, life_ns, pays_per_sec or null}, room {way, state, cold_bytes, quiet_ns},
  * guard {cause ("": none holds), left_ns, back_ratio or null, kernel_demoted_pages, n_resting, resting[] {pid, name,
  * left_ns}}, helps null, or {holdout_ratio, far_held, far_moved, saved, margin (all null while too little was sampled),
- * latency_held_cycles, latency_moved_cycles (null without latencies)}, kernel {promotes, promoted_pages}, pause null,
- * or {uid, pid, comm (who asked), for_ns (so far), left_ns (null: until resumed)}, tuned[] {key, value, file (what the
- * file says), restart (true: the file's value waits for one)}. Integers are written in full up to 2^63 - 1, where they
- * stop; a reader that takes them for doubles is exact up to 2^53, which is 8 PiB or 104 days of ns.
+ * latency_held_cycles, latency_moved_cycles, cpu_back (null without latencies), move_ratio or null}, kernel {promotes,
+ * promoted_pages}, pause null, or {uid, pid, comm (who asked), for_ns (so far), left_ns (null: until resumed)}, tuned[]
+ * {key, value, file (what the file says), restart (true: the file's value waits for one)}. Integers are written in full
+ * up to 2^63 - 1, where they stop; a reader that takes them for doubles is exact up to 2^53, which is 8 PiB or 104 days
+ * of ns.
  */
 char *report_json(const struct report *report);
 

@@ -96,9 +96,10 @@ void daemon_update_state(struct daemon *daemon)
 		if (daemon->guard.cause == GUARD_COST)
 			snprintf(reason, sizeof(reason), "a guard holds: %s", guard_cause_text[GUARD_COST]);
 		else
-			snprintf(reason, sizeof(reason),
-				 "a guard holds: %s; no room is made on fast nodes for %llu s more",
+			snprintf(reason, sizeof(reason), "a guard holds: %s; %s for %llu s more",
 				 guard_cause_text[daemon->guard.cause],
+				 guard_stops_all(daemon->guard.cause) ? "nothing is moved"
+								      : "no room is made on fast nodes",
 				 (unsigned long long)(daemon->guard.left_ns / NSEC_PER_SEC));
 	} else if (daemon->current.mode == MODE_OBSERVE || daemon->topology->observe_only) {
 		state = STATE_OBSERVING;

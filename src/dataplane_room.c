@@ -61,14 +61,25 @@ static uint64_t fast_bytes(const struct dataplane *dp)
 int dataplane_room_turn(void *ctx)
 {
 	struct dataplane *dp = ctx;
+	struct holdout_view help;
 	struct config config;
 
 	config_store_get(dp->params.config, &config);
 	if (!atomic_load_explicit(&dp->held, memory_order_relaxed)) {
-		holdout_step(dp->holdout, &config, clock_now_ns(dp->params.clock));
-		accesses_step(&dp->accesses, stats_sum(dp->params.stats, STAT_USEFUL), clock_now_ns(dp->params.clock));
+		holdout_step(dp->holdout, &config, &dp->accesses, clock_now_ns(dp->params.clock));
+		accesses_step(&dp->accesses, dp->params.root, stats_sum(dp->params.stats, STAT_USEFUL),
+			      clock_now_ns(dp->params.clock));
 		guard_note_cost(dp->guard, decider_pays_not(dp->decider));
 		guard_step(dp->guard, &config, fast_bytes(dp));
+		holdout_look(dp->holdout, &help);
+		guard_note_help(dp->guard, &config,
+				&(struct guard_help){ .windows = help.windows,
+						      .known = help.known,
+						      .saved = help.saved,
+						      .margin = help.margin,
+						      .has_cpu = help.has_cpu,
+						      .cpu_back = help.cpu_back,
+						      .busy_sec = accesses_get(&dp->accesses.busy_ms_per_sec) / 1000 });
 		victims_step(dp->victims, &config, WATCHER_BUDGET_NS, &dp->stop);
 	}
 	dataplane_doze(dp, dp->watcher_waker, VICTIMS_STEP_MS);

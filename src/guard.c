@@ -15,21 +15,23 @@
 #include "sample.h"
 #include "stats.h"
 
-#define MARKS        65536
-#define JUDGE_PART   64 /* nothing is judged before so small a part of the fast memory was moved, */
-#define JUDGE_MIN    (UINT64_C(8) << 20)
-#define FORGET_NS    (120 * NSEC_PER_SEC) /* and what was moved in longer than this says nothing together */
-#define BACK_MIN     40                   /* pages that are remembered, of which a share is a share */
-#define AGAINST_PART 2                    /* demoted against promoted: at least half */
-#define GAIN_PART    4 /* the least gain: a quarter of what as much of evenly hot memory as fast memory would have */
-#define BAD_TIMES    2
-#define SIGMAS       2.0
-#define NEAR_SEEN    100 /* one sample in so many falls on fast nodes at least, or the source doesn't show them */
+#define MARKS          65536
+#define JUDGE_PART     64 /* nothing is judged before so small a part of the fast memory was moved, */
+#define JUDGE_MIN      (UINT64_C(8) << 20)
+#define FORGET_NS      (120 * NSEC_PER_SEC) /* and what was moved in longer than this says nothing together */
+#define BACK_MIN       40                   /* pages that are remembered, of which a share is a share */
+#define AGAINST_PART   2                    /* demoted against promoted: at least half */
+#define GAIN_PART      4 /* the least gain: a quarter of what as much of evenly hot memory as fast memory would have */
+#define BAD_TIMES      2
+#define HELP_BAD_TIMES 3 /* windows of the comparison */
+#define SIGMAS         2.0
+#define NEAR_SEEN      100 /* one sample in so many falls on fast nodes at least, or the source doesn't show them */
 
 const char *const guard_cause_text[GUARD_CAUSES] = {
 	[GUARD_NONE] = "",
 	[GUARD_AGAINST] = "as much is demoted as is promoted, and nothing is won by it",
 	[GUARD_COST] = "moving what is hot would take more than it saves",
+	[GUARD_HOLDOUT] = "what is moved does no better than what is held out",
 	[GUARD_PING_PONG] = "pages are promoted again that were demoted a moment ago",
 };
 
@@ -64,6 +66,11 @@ struct guard {
 	_Atomic uint64_t up, back;
 	_Atomic uint64_t until_ns;
 	_Atomic uint32_t cause;
+	uint64_t help_windows, help_ns,
+		help_move_ns;  /* when the comparison was last looked at, and what moves had taken */
+	unsigned int help_bad; /* windows in a row in which it didn't help */
+
+	_Atomic uint32_t move_permyriad; /* UINT32_MAX: not known */
 	_Atomic bool pays_not;
 	_Atomic uint32_t back_permille; /* UINT32_MAX: not known */
 
@@ -81,6 +88,7 @@ struct guard *guard_new(const struct guard_params *params)
 		return NULL;
 	g->params = *params;
 	atomic_init(&g->back_permille, UINT32_MAX);
+	atomic_init(&g->move_permyriad, UINT32_MAX);
 	pthread_mutex_init(&g->lock, NULL);
 	g->owners = guard_owners_new(params->owners);
 	if (!g->owners) {
@@ -112,12 +120,14 @@ enum guard_cause guard_holds(const struct guard *g)
 void guard_look(const struct guard *g, struct guard_view *ret)
 {
 	uint64_t now_ns = clock_now_ns(g->params.clock), until_ns = get(&g->until_ns);
+	uint32_t move = atomic_load_explicit(&g->move_permyriad, memory_order_relaxed);
 	uint32_t permille = atomic_load_explicit(&g->back_permille, memory_order_relaxed);
 
 	*ret = (struct guard_view){
 		.cause = guard_holds(g),
 		.back_ratio = permille == UINT32_MAX ? -1 : permille / 1000.0,
 		.kernel_demoted_pages = get(&g->demoted_pages),
+		.move_ratio = move == UINT32_MAX ? -1 : move / 10000.0,
 	};
 	if (ret->cause != GUARD_NONE)
 		ret->left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
@@ -313,6 +323,12 @@ static void set_hold(struct guard *g, enum guard_cause cause, uint64_t until_ns)
 	atomic_store_explicit(&g->cause, (uint32_t)cause, memory_order_relaxed);
 }
 
+static const enum stat_id cause_stat[GUARD_CAUSES] = {
+	[GUARD_AGAINST] = STAT_GUARD_AGAINST,
+	[GUARD_PING_PONG] = STAT_GUARD_PING_PONG,
+	[GUARD_HOLDOUT] = STAT_GUARD_HOLDOUT,
+};
+
 static void begin_hold(struct guard *g, const struct config *config, enum guard_cause cause, uint64_t now_ns)
 {
 	uint64_t sec = (uint64_t)config->guard_resume_after_sec;
@@ -326,11 +342,11 @@ static void begin_hold(struct guard *g, const struct config *config, enum guard_
 	g->hold_ns = now_ns;
 	g->bad = 0;
 	set_hold(g, cause, now_ns + sec * NSEC_PER_SEC);
-	stats_inc(g->params.counted, cause == GUARD_AGAINST ? STAT_GUARD_AGAINST : STAT_GUARD_PING_PONG);
-	message(MESSAGE_GUARD, NULL, 0,
-		"a guard holds: %s. No room is made on fast nodes for %llu s%s; then it is tried again",
-		guard_cause_text[cause], (unsigned long long)sec,
-		config->guard_action == GUARD_ACTION_SLOW ? ", or a sixteenth of the usual" : "");
+	stats_inc(g->params.counted, cause_stat[cause]);
+	message(MESSAGE_GUARD, NULL, 0, "a guard holds: %s. %s for %llu s%s; then it is tried again",
+		guard_cause_text[cause], guard_stops_all(cause) ? "Nothing is moved" : "No room is made on fast nodes",
+		(unsigned long long)sec,
+		config->guard_action == GUARD_ACTION_SLOW ? ", but for a sixteenth of the usual" : "");
 }
 
 void guard_step(struct guard *g, const struct config *config, uint64_t fast_bytes)
@@ -356,7 +372,7 @@ void guard_step(struct guard *g, const struct config *config, uint64_t fast_byte
 			return;
 		set_hold(g, GUARD_NONE, now_ns);
 		message(MESSAGE_GUARD, NULL, 0,
-			"the guard lets go: room is made on fast nodes again, to see whether it pays now");
+			"the guard lets go: what it held back is tried again, to see whether it pays now");
 		g->began = false;
 	}
 	if (!g->began || now_ns - g->from.ns >= FORGET_NS) {
@@ -376,4 +392,43 @@ void guard_step(struct guard *g, const struct config *config, uint64_t fast_byte
 		begin_hold(g, config, cause, now_ns);
 	if (cause != GUARD_NONE || again)
 		g->began = false;
+}
+
+/* Is it sure that it doesn't help, or less than moving takes? */
+static bool helps_not(const struct guard_help *help, double move_ratio)
+{
+	double most = help->saved + help->margin;
+
+	if (most < 0)
+		return true;
+	/* In CPU time, at the far end of the interval. */
+	return help->has_cpu && help->saved > 0 && move_ratio > help->cpu_back * most / help->saved;
+}
+
+void guard_note_help(struct guard *g, const struct config *config, const struct guard_help *help)
+{
+	uint64_t now_ns = clock_now_ns(g->params.clock), move_ns = stats_sum(g->params.stats, STAT_MOVE_NS);
+	uint64_t moved_ns = move_ns - g->help_move_ns;
+	double sec = (double)(now_ns - g->help_ns) / (double)NSEC_PER_SEC, move_ratio = -1;
+
+	if (help->windows == g->help_windows)
+		return;
+	if (g->help_ns && sec > 0 && help->busy_sec > 0)
+		move_ratio = (double)moved_ns / (double)NSEC_PER_SEC / sec / help->busy_sec;
+	atomic_store_explicit(&g->move_permyriad, move_ratio < 0 ? UINT32_MAX : (uint32_t)(move_ratio * 10000),
+			      memory_order_relaxed);
+	g->help_windows = help->windows;
+	g->help_ns = now_ns;
+	g->help_move_ns = move_ns;
+	if (guard_holds(g) != GUARD_NONE) {
+		g->help_bad = 0;
+		return;
+	}
+	/* Where nothing moves there is nothing to hold. */
+	g->help_bad = help->known && moved_ns > 0 && helps_not(help, move_ratio) ? g->help_bad + 1 : 0;
+	if (g->help_bad < HELP_BAD_TIMES)
+		return;
+	g->help_bad = 0;
+	begin_hold(g, config, GUARD_HOLDOUT, now_ns);
+	g->began = false;
 }

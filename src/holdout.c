@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "accesses.h"
 #include "config.h"
 #include "holdout.h"
 #include "hotness.h"
@@ -33,7 +34,7 @@ struct holdout {
 
 	/* The stepping thread's own. */
 	double percent;
-	uint64_t window_ns;
+	uint64_t window_ns, windows;
 	bool began;
 	struct snapshot past[WINDOWS]; /* what was counted at the last begins of windows, the oldest first */
 	struct snapshot now;
@@ -190,7 +191,29 @@ static void compare(const struct holdout *h, const struct snapshot *from, struct
 	}
 }
 
-void holdout_step(struct holdout *h, const struct config *config, uint64_t now_ns)
+/*
+ * CPU time that is won: what the accesses wait for takes as long as the samples say, as often as each stands for; but
+ * accesses overlap, and all together they take no longer than the CPUs were busy. That time would be longer by as much
+ * as latency is where nothing moves.
+ */
+static void look_at_cpu(const struct accesses *a, struct holdout_view *view)
+{
+	double khz = a ? accesses_get(&a->cpu_khz) : 0, busy_sec = a ? accesses_get(&a->busy_ms_per_sec) / 1000 : 0;
+	double waits_sec, won_sec;
+
+	if (!view->known || !view->has_latency || khz <= 0 || busy_sec <= 0 || view->latency_moved_cycles <= 0)
+		return;
+	waits_sec = accesses_get(&a->samples_per_sec) * accesses_get(&a->per_sample) * view->latency_moved_cycles /
+		    (khz * 1000);
+	if (waits_sec <= 0)
+		return;
+	waits_sec = fmin(waits_sec, busy_sec);
+	won_sec = waits_sec * (view->latency_held_cycles / view->latency_moved_cycles - 1);
+	view->has_cpu = true;
+	view->cpu_back = won_sec / (busy_sec + won_sec);
+}
+
+void holdout_step(struct holdout *h, const struct config *config, const struct accesses *accesses, uint64_t now_ns)
 {
 	struct holdout_view view = { 0 };
 	bool anew = !h->began || h->percent != config->guard_holdout_percent;
@@ -204,6 +227,8 @@ void holdout_step(struct holdout *h, const struct config *config, uint64_t now_n
 		h->began = true;
 		if (h->percent > 0)
 			compare(h, &h->past[0], &view);
+		look_at_cpu(accesses, &view);
+		view.windows = ++h->windows;
 		pthread_mutex_lock(&h->lock);
 		h->view = view;
 		pthread_mutex_unlock(&h->lock);

@@ -39,6 +39,7 @@ const char *const migrator_limit_text[LIMIT_MAX] = {
 	[LIMIT_WAITING] = "what is hot is new: it is being looked at",
 	[LIMIT_LEFT_ALONE] = "all that is hot is left alone, for the reasons shown",
 	[LIMIT_REFUSED] = "the kernel moved none of the pages: see the move_ counters",
+	[LIMIT_GUARD_ALL] = "a guard holds: nothing is moved",
 	[LIMIT_GUARD] = "no room on the faster nodes, and a guard holds: none is made",
 	[LIMIT_NO_COLD] = "no room on the faster nodes, and nothing there is surely cold",
 	[LIMIT_LOWER_FULL] = "the faster nodes are full, and so is the slow one",
@@ -504,6 +505,10 @@ static int pass_in(struct migrator_pass_state *p)
 		.stop = m->params.stop,
 	};
 	migrator_decide(p);
+	if (guard_stops_all(p->guard) && p->config->guard_action == GUARD_ACTION_PAUSE && !p->observing) {
+		atomic_store_explicit(&m->limit, LIMIT_GUARD_ALL, memory_order_relaxed);
+		return 0;
+	}
 	migrator_collapse_start(m->collapse);
 	run(p);
 	migrator_room_end(p);

@@ -39,7 +39,8 @@ static void start_target(struct migrator_pass_state *p, int nid)
 	const struct topology_node *node = topology_node(p->topology, nid);
 	struct migrator_target *t = &p->m->targets[nid];
 	uint64_t share = migrator_sharers(p, nid);
-	uint64_t rate = ((uint64_t)config->promote_rate_mib_per_sec << 20) / share;
+	uint64_t slow = guard_stops_all(p->guard) && !p->observing ? GUARD_SLOW_PART : 1;
+	uint64_t rate = ((uint64_t)config->promote_rate_mib_per_sec << 20) / share / slow;
 	uint64_t burst = max_u64(rate / 1000 * (uint64_t)config->promote_burst_ms, PAGE_SIZE_BYTES);
 	uint64_t total = node && node->total_bytes ? node->total_bytes : room->present_bytes;
 	uint64_t keep = (uint64_t)((double)total * config->promote_headroom_percent / 100.0);

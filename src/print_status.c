@@ -409,12 +409,13 @@ static void put_resting(struct screen *s)
 static void put_helps(struct screen *s)
 {
 	const json_t *helps = json_object_get(s->doc, "helps"), *saved = json_object_get(helps, "saved");
+	const json_t *back = json_object_get(helps, "cpu_back");
 	double percent = json_number_value(saved) * 100,
 	       ratio = json_number_value(json_object_get(helps, "holdout_ratio"));
 	double margin = json_number_value(json_object_get(helps, "margin")) * 100;
 	double held = json_number_value(json_object_get(helps, "latency_held_cycles"));
 	double moved = json_number_value(json_object_get(helps, "latency_moved_cycles"));
-	char latency[64] = "";
+	char latency[64] = "", cpu[64] = "CPU time not known";
 
 	if (!json_is_object(helps))
 		return;
@@ -425,11 +426,14 @@ static void put_helps(struct screen *s)
 	}
 	if (held > 0 && moved > 0)
 		snprintf(latency, sizeof(latency), "; sampled latency %+.0f%%", (moved / held - 1) * 100);
-	row(s, "Does it pay", 2, "%s: far accesses %s %.0f +- %.0f%%%s (%.3g%% of regions held out)",
+	if (json_is_number(back))
+		snprintf(cpu, sizeof(cpu), "about %.0f%% of CPU time %s", 100 * fabs(json_number_value(back)),
+			 json_number_value(back) < 0 ? "lost" : "back");
+	row(s, "Does it pay", 3, "%s: far accesses %s %.0f +- %.0f%%, %s%s (%.3g%% of regions held out)",
 	    percent > margin    ? "yes"
 	    : percent < -margin ? "no"
 				: "that can't be told",
-	    percent < 0 ? "up" : "down", fabs(percent), margin < 1 ? 1 : ceil(margin), latency, ratio * 100);
+	    percent < 0 ? "up" : "down", fabs(percent), margin < 1 ? 1 : ceil(margin), cpu, latency, ratio * 100);
 }
 
 static void put_rest(struct screen *s)

@@ -370,6 +370,8 @@ static json_t *make_helps(const struct report_helps *helps, bool *ok)
 	put(object, "margin", real_or_null(helps->known, helps->margin), ok);
 	put(object, "latency_held_cycles", real_or_null(helps->has_latency, helps->latency_held_cycles), ok);
 	put(object, "latency_moved_cycles", real_or_null(helps->has_latency, helps->latency_moved_cycles), ok);
+	put(object, "cpu_back", real_or_null(helps->has_cpu, helps->cpu_back), ok);
+	put(object, "move_ratio", real_or_null(helps->has_cpu && helps->move_ratio >= 0, helps->move_ratio), ok);
 	return object;
 }
 

@@ -147,13 +147,24 @@ static void turn_janitor(struct sim_engine *e)
 
 static void turn_victims(struct sim_engine *e)
 {
+	struct holdout_view help;
+
 	if (sim_machine_put_demoted(&e->machine, e->kernel.reclaimed_pages) < 0)
 		e->failed = -EIO;
 	sim_engine_enter(e);
-	accesses_step(&e->accesses, stats_sum(e->stats, STAT_USEFUL), e->now_ns);
+	accesses_step(&e->accesses, &e->machine.root, stats_sum(e->stats, STAT_USEFUL), e->now_ns);
 	guard_note_cost(e->guard, decider_pays_not(e->decider));
-	holdout_step(e->holdout, &e->scenario->config, e->now_ns);
+	holdout_step(e->holdout, &e->scenario->config, &e->accesses, e->now_ns);
 	guard_step(e->guard, &e->scenario->config, e->fast_bytes);
+	holdout_look(e->holdout, &help);
+	guard_note_help(e->guard, &e->scenario->config,
+			&(struct guard_help){ .windows = help.windows,
+					      .known = help.known,
+					      .saved = help.saved,
+					      .margin = help.margin,
+					      .has_cpu = help.has_cpu,
+					      .cpu_back = help.cpu_back,
+					      .busy_sec = accesses_get(&e->accesses.busy_ms_per_sec) / 1000 });
 	victims_step(e->victims, &e->scenario->config, NSEC_PER_SEC, NULL);
 	sim_engine_leave(e);
 	e->victims_ns = e->now_ns + VICTIMS_STEP_MS * NSEC_PER_MSEC;

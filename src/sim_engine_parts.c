@@ -154,6 +154,9 @@ static int make_daemon(struct sim_engine *e, char *error)
 
 	e->clock = (struct clock){ now_ns, e };
 	accesses_init(&e->accesses, &e->machine.root);
+	/* All threads do nothing but wait for memory. */
+	atomic_store_explicit(&e->accesses.busy_ms_per_sec, (uint64_t)e->scenario->threads * 1000,
+			      memory_order_relaxed);
 	atomic_store_explicit(&e->accesses.cpu_khz, (uint64_t)(SIM_CYCLES_PER_NS * 1e6), memory_order_relaxed);
 	e->stats = stats_new();
 	e->stats_slot = e->stats ? stats_slot_new(e->stats) : NULL;

@@ -43,7 +43,7 @@ DATA = {
     "reader": {"source", "perf_ring", "decode", "ibs", "sample_queue", "hotness"},
     "sample_queue": set(),
     "collector": {"sample_queue", "holdout", "hotness", "owners", "record"},
-    "holdout": {"hotness"},
+    "holdout": {"accesses", "hotness"},
     "hotness": {"evidence", "hotmap", "regions", "owners", "record", "retire", "slotset", "tablearena", "tablemem"},
     "hotmap": {"hotness", "owners", "record", "regions", "retire", "tablemem"},
     "regions": {"evidence", "hotness", "owners", "record", "retire", "tablemem"},

@@ -249,6 +249,12 @@ BARS = {
          lambda *runs: [at_least("runs of 20 whose interval holds the truth", held_truth(runs), 19),
                         at_least("runs of 20 that can tell that it pays", tell_that_it_pays(runs), 19)]),
     ],
+    # The comparison finds that moving takes more than it saves, and ends it.
+    "nohelp": [
+        ("held back", [PAGE], lambda page: [at_most("time lost by moving, of all", lost(page), 0.015)]),
+        ("not without a comparison", [("page", {"guard.holdout_percent": "0"})],
+         lambda page: [at_least("time lost by moving, of all", lost(page), 0.02)]),
+    ],
     # Of what is alike hot none is worth another's place.
     "overcommit": [
         ("by the kernel", [REGION], lambda region: overcommitted(region, 16 * GIB)),

@@ -43,17 +43,39 @@ static void samples_are_counted_by_the_second(void)
 
 	machine_new(&m);
 	accesses_init(&a, &m.root);
-	accesses_step(&a, 1000000, now_ns);
+	accesses_step(&a, &m.root, 1000000, now_ns);
 	CU_ASSERT_EQUAL(accesses_get(&a.samples_per_sec), 0);
-	accesses_step(&a, 1000900, now_ns + NSEC_PER_SEC - 1);
+	accesses_step(&a, &m.root, 1000900, now_ns + NSEC_PER_SEC - 1);
 	CU_ASSERT_EQUAL(accesses_get(&a.samples_per_sec), 0);
-	accesses_step(&a, 1001000, now_ns + 2 * NSEC_PER_SEC);
+	accesses_step(&a, &m.root, 1001000, now_ns + 2 * NSEC_PER_SEC);
 	CU_ASSERT_EQUAL(accesses_get(&a.samples_per_sec), 500);
-	accesses_step(&a, 1001000, now_ns + 3 * NSEC_PER_SEC);
+	accesses_step(&a, &m.root, 1001000, now_ns + 3 * NSEC_PER_SEC);
 	CU_ASSERT_EQUAL(accesses_get(&a.samples_per_sec), 0);
 	accesses_set_per_sample(&a, 10000);
 	CU_ASSERT_EQUAL(accesses_get(&a.per_sample), 10000);
 	machine_free(&m);
 }
 
-TEST_MAIN(accesses, TEST(the_frequency_is_found), TEST(samples_are_counted_by_the_second))
+/* All CPUs: 3 s of user time, 0.5 of system, 0.1 of interrupts in two seconds; idle and waiting is none. */
+static void busy_time_is_counted(void)
+{
+	struct machine m;
+	struct accesses a;
+	uint64_t now_ns = 50 * NSEC_PER_SEC;
+
+	machine_new(&m);
+	machine_put(&m, "proc/stat", "cpu  1000 10 200 5000 30 40 50 0 0 0\ncpu0 1 1 1 1 1 1 1");
+	accesses_init(&a, &m.root);
+	accesses_step(&a, &m.root, 0, now_ns);
+	CU_ASSERT_EQUAL(accesses_get(&a.busy_ms_per_sec), 0);
+	machine_put(&m, "proc/stat", "cpu  1300 10 250 9000 99 45 55 0 0 0\ncpu0 1 1 1 1 1 1 1");
+	accesses_step(&a, &m.root, 0, now_ns + 2 * NSEC_PER_SEC);
+	CU_ASSERT_EQUAL(accesses_get(&a.busy_ms_per_sec), 1800);
+	/* What can't be read stays as it was. */
+	machine_put(&m, "proc/stat", "cpu x");
+	accesses_step(&a, &m.root, 0, now_ns + 4 * NSEC_PER_SEC);
+	CU_ASSERT_EQUAL(accesses_get(&a.busy_ms_per_sec), 1800);
+	machine_free(&m);
+}
+
+TEST_MAIN(accesses, TEST(the_frequency_is_found), TEST(samples_are_counted_by_the_second), TEST(busy_time_is_counted))

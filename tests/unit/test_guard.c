@@ -219,6 +219,104 @@ static void it_is_tried_again(void)
 	rig_end(&r);
 }
 
+/* A window of the comparison, in which moving took @move_sec of CPU time. */
+static void compared(struct rig *r, double saved, double margin, double cpu_back, double move_sec)
+{
+	static uint64_t windows;
+	const struct guard_help help = { .windows = ++windows,
+					 .known = true,
+					 .saved = saved,
+					 .margin = margin,
+					 .has_cpu = cpu_back != 0,
+					 .cpu_back = cpu_back,
+					 .busy_sec = 4 };
+
+	r->now_ns += 30 * NSEC_PER_SEC;
+	stats_add(r->slot, STAT_MOVE_NS, (uint64_t)(move_sec * 1e9));
+	step(r);
+	guard_note_help(r->guard, &r->config, &help);
+	guard_note_help(r->guard, &r->config, &help); /* the same one is no second one */
+}
+
+static void what_is_held_out_does_better(void)
+{
+	struct guard_view view;
+	struct rig r;
+
+	rig_start(&r);
+	/* Surely, but not for long; and then it isn't sure. */
+	compared(&r, -0.2, 0.1, 0, 1);
+	compared(&r, -0.2, 0.1, 0, 1);
+	compared(&r, -0.2, 0.3, 0, 1);
+	compared(&r, -0.2, 0.1, 0, 1);
+	compared(&r, -0.2, 0.1, 0, 1);
+	CU_ASSERT_EQUAL(guard_holds(r.guard), GUARD_NONE);
+	compared(&r, -0.2, 0.1, 0, 1);
+	CU_ASSERT_EQUAL(guard_holds(r.guard), GUARD_HOLDOUT);
+	CU_ASSERT(guard_stops_all(guard_holds(r.guard)));
+	CU_ASSERT_FALSE(guard_stops_all(GUARD_AGAINST) || guard_stops_all(GUARD_NONE));
+	CU_ASSERT_EQUAL(stats_sum(r.stats, STAT_GUARD_HOLDOUT), 1);
+	guard_look(r.guard, &view);
+	CU_ASSERT_EQUAL(view.left_ns, RESUME_SEC * NSEC_PER_SEC);
+	/* It is tried again; what was said while it held counts for nothing. */
+	for (int i = 0; i < 4; i++)
+		compared(&r, -0.2, 0.1, 0, 0);
+	CU_ASSERT_EQUAL(guard_holds(r.guard), GUARD_NONE);
+	compared(&r, -0.2, 0.1, 0, 1);
+	compared(&r, -0.2, 0.1, 0, 1);
+	CU_ASSERT_EQUAL(guard_holds(r.guard), GUARD_NONE);
+	compared(&r, -0.2, 0.1, 0, 1);
+	CU_ASSERT_EQUAL(guard_holds(r.guard), GUARD_HOLDOUT);
+	rig_end(&r);
+}
+
+/* Four CPUs are busy: 30 s of moving in 30 s are a quarter of it. */
+static void moving_takes_more_than_comes_back(void)
+{
+	struct guard_view view;
+	struct rig r;
+
+	rig_start(&r);
+	for (int i = 0; i < 9; i++)
+		compared(&r, 0.5, 0.1, 0.3, 30);
+	CU_ASSERT_EQUAL(guard_holds(r.guard), GUARD_NONE);
+	guard_look(r.guard, &view);
+	CU_ASSERT_DOUBLE_EQUAL(view.move_ratio, 0.25, 1e-3);
+	/* At the far end of the interval it may still pay. */
+	for (int i = 0; i < 9; i++)
+		compared(&r, 0.5, 0.1, 0.22, 30);
+	CU_ASSERT_EQUAL(guard_holds(r.guard), GUARD_NONE);
+	/* Where nothing was moved there is nothing to hold, and without latencies nothing to compare. */
+	for (int i = 0; i < 9; i++)
+		compared(&r, -0.5, 0.1, -0.1, 0);
+	for (int i = 0; i < 9; i++)
+		compared(&r, 0.5, 0.1, 0, 100);
+	CU_ASSERT_EQUAL(guard_holds(r.guard), GUARD_NONE);
+	for (int i = 0; i < 3; i++)
+		compared(&r, 0.5, 0.1, 0.2, 30);
+	CU_ASSERT_EQUAL(guard_holds(r.guard), GUARD_HOLDOUT);
+	rig_end(&r);
+}
+
+static void cost_is_shown_and_needs_no_hold(void)
+{
+	struct guard_view view;
+	struct rig r;
+
+	rig_start(&r);
+	guard_note_cost(r.guard, true);
+	guard_note_cost(r.guard, true);
+	guard_look(r.guard, &view);
+	CU_ASSERT_EQUAL(view.cause, GUARD_COST);
+	CU_ASSERT_EQUAL(view.left_ns, 0);
+	CU_ASSERT_EQUAL(guard_holds(r.guard), GUARD_NONE);
+	CU_ASSERT_EQUAL(stats_sum(r.stats, STAT_GUARD_COST), 1);
+	guard_note_cost(r.guard, false);
+	guard_look(r.guard, &view);
+	CU_ASSERT_EQUAL(view.cause, GUARD_NONE);
+	rig_end(&r);
+}
+
 /* A kernel without the counters, or without the file. */
 static void no_counters_no_harm(void)
 {
@@ -238,4 +336,5 @@ static void no_counters_no_harm(void)
 
 TEST_MAIN(guard, TEST(running_against_the_kernel_is_held), TEST(what_pays_goes_on), TEST(free_room_is_nobodys),
 	  TEST(what_cannot_be_told_goes_on), TEST(ping_pong_is_held), TEST(ping_pong_may_be_allowed),
-	  TEST(long_ago_is_no_ping_pong), TEST(it_is_tried_again), TEST(no_counters_no_harm))
+	  TEST(long_ago_is_no_ping_pong), TEST(it_is_tried_again), TEST(what_is_held_out_does_better),
+	  TEST(moving_takes_more_than_comes_back), TEST(cost_is_shown_and_needs_no_hold), TEST(no_counters_no_harm))

@@ -338,6 +338,59 @@ static void who_rests_stays(void)
 	guard_free(guard);
 }
 
+/* What is held out does better: nothing is moved, though there is room; or a sixteenth of the rate. */
+static void a_guard_stops_all(void)
+{
+	static const int actions[] = { GUARD_ACTION_PAUSE, GUARD_ACTION_SLOW };
+
+	for (int k = 0; k < 2; k++) {
+		struct victims_rig v;
+		struct guard_params params;
+		struct guard *guard;
+
+		vrig_new(&v);
+		v.rig->config.guard_action = actions[k];
+		v.rig->config.guard_resume_after_sec = 100;
+		v.rig->config.promote_rate_mib_per_sec = 64; /* a share of 32, a sixteenth of it is 2 */
+		params = (struct guard_params){ .root = v.rig->machine.root,
+						.clock = &v.rig->clock,
+						.stats = v.rig->stats,
+						.counted = v.rig->params.stats };
+		guard = guard_new(&params);
+		migrator_free(v.rig->migrator);
+		v.rig->params.guard = guard;
+		v.rig->migrator = migrator_new(&v.rig->params);
+		for (uint64_t i = 1; i <= 3; i++) {
+			stats_add(v.rig->params.stats, STAT_MOVE_NS, 1000);
+			guard_note_help(guard, &v.rig->config,
+					&(struct guard_help){
+						.windows = i, .known = true, .saved = -1, .margin = 0.1 });
+		}
+		CU_ASSERT_EQUAL(guard_holds(guard), GUARD_HOLDOUT);
+		rig_hot(v.rig, HOT, 0, 4096, 1000, 0);
+		for (int i = 0; i < 10; i++) {
+			CU_ASSERT_EQUAL(rig_pass(v.rig), 0);
+			v.rig->now_ns += 100 * NSEC_PER_MSEC;
+		}
+		if (actions[k] == GUARD_ACTION_PAUSE) {
+			CU_ASSERT_EQUAL(pages_on(&v, HOT, 0), 0);
+			CU_ASSERT_EQUAL(v.rig->result.limit, LIMIT_GUARD_ALL);
+		} else {
+			CU_ASSERT(pages_on(&v, HOT, 0) >= 256 && pages_on(&v, HOT, 0) <= 1024);
+		}
+		v.rig->now_ns += 100 * NSEC_PER_SEC;
+		guard_step(guard, &v.rig->config, RIG_NODE_BYTES);
+		rig_hot(v.rig, HOT, 0, 4096, 1000, 0);
+		for (int i = 0; i < 10; i++) {
+			CU_ASSERT_EQUAL(rig_pass(v.rig), 0);
+			v.rig->now_ns += 100 * NSEC_PER_MSEC;
+		}
+		CU_ASSERT(pages_on(&v, HOT, 0) > 3000);
+		vrig_free(&v);
+		guard_free(guard);
+	}
+}
+
 static void the_way_is_chosen(void)
 {
 	static const struct {
@@ -363,4 +416,4 @@ TEST_MAIN(migrator_room, TEST(cold_memory_makes_room), TEST(room_is_not_made_twi
 	  TEST(off_moves_nothing_down), TEST(observing_moves_nothing_down), TEST(nothing_cold_is_said),
 	  TEST(a_full_slow_node_takes_nothing), TEST(what_refuses_is_not_asked_again), TEST(the_headroom_comes_first),
 	  TEST(down_keeps_to_the_rate), TEST(the_kernel_makes_room), TEST(the_way_changes_while_it_runs),
-	  TEST(nothing_may_go_down), TEST(who_rests_stays), TEST(the_way_is_chosen))
+	  TEST(nothing_may_go_down), TEST(who_rests_stays), TEST(a_guard_stops_all), TEST(the_way_is_chosen))

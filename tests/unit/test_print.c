@@ -396,6 +396,43 @@ static void other_documents_are_refused(void)
 		     "\n");
 }
 
+/* What a guard does, and what moving is good for, in words. */
+static void screen_of_guards(void)
+{
+	check_screen("{\"version\":\"0.1.0\",\"mode\":\"promote\",\"state\":\"promoting\",\"uptime_ns\":0,\"pid\":812,"
+		     "\"guard\":{\"cause\":\"\",\"n_resting\":2,\"resting\":[{\"pid\":77,\"name\":\"thrash\","
+		     "\"left_ns\":540000000000}]},\"helps\":{\"holdout_ratio\":0.05,\"saved\":0.71,\"margin\":0.035,"
+		     "\"latency_held_cycles\":900,\"latency_moved_cycles\":558,\"cpu_back\":0.094}}",
+		     "pghotd 0.1.0: promoting; up 0 seconds, pid 812\n"
+		     "\n"
+		     "Sources     none in use\n"
+		     "Tiers       none known\n"
+		     "Samples     none yet; 0 lost\n"
+		     "Hot pages   0 found on a slow tier\n"
+		     "Moved up    0 pages (0 B) in 0 calls\n"
+		     "Resting     thrash (77) for 540 s, and 1 more: what was promoted of it was\n"
+		     "            pushed out again\n"
+		     "Does it pay yes: far accesses down 71 +- 4%, about 9% of CPU time back; sampled\n"
+		     "            latency -38% (5% of regions held out)\n"
+		     "Tables      none yet\n"
+		     "\n"
+		     "To do       nothing, all is well\n");
+	check_screen("{\"version\":\"0.1.0\",\"mode\":\"promote\",\"state\":\"promoting\",\"uptime_ns\":0,\"pid\":812,"
+		     "\"helps\":{\"holdout_ratio\":0.05,\"saved\":-0.2,\"margin\":0.035,\"cpu_back\":null}}",
+		     "pghotd 0.1.0: promoting; up 0 seconds, pid 812\n"
+		     "\n"
+		     "Sources     none in use\n"
+		     "Tiers       none known\n"
+		     "Samples     none yet; 0 lost\n"
+		     "Hot pages   0 found on a slow tier\n"
+		     "Moved up    0 pages (0 B) in 0 calls\n"
+		     "Does it pay no: far accesses up 20 +- 4%, CPU time not known (5% of regions held\n"
+		     "            out)\n"
+		     "Tables      none yet\n"
+		     "\n"
+		     "To do       nothing, all is well\n");
+}
+
 static const char *random_text(unsigned int *seed, char buf[600])
 {
 	size_t n = (size_t)rand_r(seed) % (rand_r(seed) % 4 ? 30 : 599);
@@ -562,6 +599,6 @@ static void options_fit_the_screen(void)
 
 TEST_MAIN(print, TEST(bytes_have_at_most_eight_columns), TEST(counts_are_grouped), TEST(durations_read_well),
 	  TEST(bars_do_not_lie), TEST(terminal_is_not_driven), TEST(texts_are_broken_at_spaces),
-	  TEST(screen_of_a_good_day), TEST(screen_of_an_observer), TEST(owners_are_a_table), TEST(screen_of_a_bad_day),
-	  TEST(colours_are_for_terminals), TEST(other_documents_are_refused), TEST(screen_never_overflows),
-	  TEST(options_fit_the_screen))
+	  TEST(screen_of_a_good_day), TEST(screen_of_an_observer), TEST(screen_of_guards), TEST(owners_are_a_table),
+	  TEST(screen_of_a_bad_day), TEST(colours_are_for_terminals), TEST(other_documents_are_refused),
+	  TEST(screen_never_overflows), TEST(options_fit_the_screen))

@@ -61,6 +61,9 @@ static struct report make_report(const struct stats *stats)
 			   .known = true,
 			   .saved = 0.71,
 			   .margin = 0.04,
+			   .has_cpu = true,
+			   .cpu_back = 0.09,
+			   .move_ratio = 0.01,
 			   .far_held = 0.5,
 			   .far_moved = 0.145 },
 		.guard = { .cause = "x",
@@ -185,6 +188,8 @@ static void document_is_what_users_were_promised(void)
 	CU_ASSERT_DOUBLE_EQUAL(json_real_value(at(doc, "helps.saved")), 0.71, 1e-12);
 	CU_ASSERT_DOUBLE_EQUAL(json_real_value(at(doc, "helps.margin")), 0.04, 1e-12);
 	CU_ASSERT(json_is_null(at(doc, "helps.latency_held_cycles")));
+	CU_ASSERT_DOUBLE_EQUAL(json_real_value(at(doc, "helps.cpu_back")), 0.09, 1e-12);
+	CU_ASSERT_DOUBLE_EQUAL(json_real_value(at(doc, "helps.move_ratio")), 0.01, 1e-12);
 	CU_ASSERT(text_is(doc, "guard.cause", "x"));
 	CU_ASSERT_EQUAL(number_at(doc, "guard.left_ns"), 7);
 	CU_ASSERT_DOUBLE_EQUAL(json_real_value(at(doc, "guard.back_ratio")), 0.25, 1e-12);
