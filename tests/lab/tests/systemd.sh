@@ -159,7 +159,7 @@ does "status of another user" 0 anyone pghotctl status
 
 # ---- the journal, and a change by hand
 fast_scan
-start_hotset --total-mib 48 --hot-mib 16 --fill-node 1 --thp never
+start_hotset --total-mib 16 --hot-mib 8 --fill-node 1 --thp never
 does "tune" 0 pghotctl tune promote.rate_mib_per_sec=256
 has_logged "a change is logged" "uid 0 (pid [0-9]*, pghotctl) changed promote.rate_mib_per_sec from 1024 to 256"
 
