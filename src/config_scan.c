@@ -562,7 +562,7 @@ static int take_settings(struct scan *s, const struct setting *owner)
 int config_scan_settings(const char *text, void (*fn)(void *ctx, const struct config_scan_setting *setting), void *ctx,
 			 struct config_scan_fault *ret)
 {
-	struct scan s = { .p = text, .line = 1, .ret = ret, .text = text, .fn = fn, .ctx = ctx };
+	struct scan s = { .p = text, .line = 1, .ret = ret, .text = text, .fn = fn, .ctx = ctx, .token.start = text };
 	int r;
 
 	if (strncmp(text, "\xef\xbb\xbf", 3) == 0)
