@@ -44,6 +44,7 @@ MACHINES = {
 # the kernel doesn't use it before it is told to.
 DEBIAN = {"debian": "debian-init"}
 PLUGGED = {"debian": (1,)}
+DEBIAN_BOOT_FACTOR = 4
 # The clock advances 8 ns with each instruction of a CPU, so that times are those of the guest's own work, whatever else
 # the host does. The CPUs take turns, each until a timer is due.
 COUNTED = {"counted": ["-icount", "shift=3,sleep=off"]}
@@ -376,7 +377,7 @@ def boot_tests(cache, options, tests, show=True, live=None):
                 file.write(labimage.run_archive(archive, DEBIAN.get(machine, "init"), options, tests, programs, stamp,
                                                 folder, more, tree))
             command, module_folder = qemu_command(folder, stamp, machine, options, files, ibs)
-            boot_seconds = BOOT_SECONDS * (labibs.BOOT_FACTOR if ibs else 1)
+            boot_seconds = BOOT_SECONDS * (labibs.BOOT_FACTOR if ibs else DEBIAN_BOOT_FACTOR if machine in DEBIAN else 1)
             seconds = options.timeout or sum(test.seconds for test in tests) + boot_seconds
             run = Run(tests, out, show, live)
             run.deadline = time.monotonic() + boot_seconds
