@@ -107,11 +107,14 @@ void daemon_update_state(struct daemon *daemon)
 		state = STATE_PROMOTING;
 	}
 	if (state != daemon->state) {
+		/* The line before says who, and for how long. */
+		const char *why = state == STATE_PAUSED ? "" : reason;
+
 		if (state != STATE_WAITING) /* say_waiting() has said it, and once */
 			message(MESSAGE_STATE,
 				(const struct log_field[]){ { "PGHOT_STATE", report_state_name[state] },
 							    { "PGHOT_REASON", reason } },
-				2, "%s%s%s", report_state_name[state], reason[0] ? ": " : "", reason);
+				2, "%s%s%s", report_state_name[state], why[0] ? ": " : "", why);
 		daemon->state = state;
 		bus_system_changed(daemon->system_bus, "State");
 	}

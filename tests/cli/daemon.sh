@@ -147,6 +147,7 @@ expect 0 "pause" "$pghotctl" pause
 same "paused, no event is open" "$(events)" 0
 same "and the settings are back" "$(settings)" "0 7 "
 has log "uid $(id -u) (pid .*) paused it: its events are closed" "who did it is logged"
+has log "pghotd: paused$" "and that it is so, once"
 expect 1 "status of a pause" "$pghotctl" status
 has out "Why *paused by uid $(id -u) (.*) .* ago, until pghotctl resume" "status says who, and for how long"
 has out "^Sources *none in use" "status shows that no source is open"
