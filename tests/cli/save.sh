@@ -125,6 +125,21 @@ sh -c 'trap "" XFSZ; ulimit -f 0; "$0" tune promote.burst_ms=52 --save 2>&1; ech
 : >"$tmp/err"
 has out "^pghotctl: cannot save: .*; nothing was changed$" "a full disk is told"
 has out "^exit 1$" "with its exit status"
+# The same where the kernel says so, in a mount namespace.
+if ! unshare -m mount --bind "$etc" "$etc" 2>/dev/null; then
+	skip "a full and a read-only file system" "nothing can be mounted here"
+else
+	# shellcheck disable=SC2016 # the inner shell expands it
+	expect 1 "a file system that is full" unshare -m sh -c 'cp "$0/pghotd.conf" "$0/../kept" && mount -t tmpfs -o size=8k none "$0" &&
+		cp "$0/../kept" "$0/pghotd.conf" && dd if=/dev/zero of="$0/fill" bs=4k count=1 2>/dev/null &&
+		"$1" tune promote.burst_ms=52 --save' "$etc" "$pghotctl"
+	has err "No space left on device; nothing was changed" "is told"
+	# shellcheck disable=SC2016
+	expect 1 "a file system that is read-only" unshare -m sh -c 'mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" &&
+		"$1" tune promote.burst_ms=52 --save' "$etc" "$pghotctl"
+	has err "Read-only file system; nothing was changed" "is told"
+	rm -f "$tmp/kept"
+fi
 same_file "a full disk leaves the file"
 runs promote.burst_ms 100 "and what runs"
 stop
