@@ -249,11 +249,12 @@ BARS = {
          lambda *runs: [at_least("runs of 20 whose interval holds the truth", held_truth(runs), 19),
                         at_least("runs of 20 that can tell that it pays", tell_that_it_pays(runs), 19)]),
     ],
-    # The comparison finds that moving takes more than it saves, and ends it.
+    # The comparison finds that moving takes more than it saves, and ends it; until it can tell, some is lost.
     "nohelp": [
-        ("held back", [PAGE], lambda page: [at_most("time lost by moving, of all", lost(page), 0.015)]),
-        ("not without a comparison", [("page", {"guard.holdout_percent": "0"})],
-         lambda page: [at_least("time lost by moving, of all", lost(page), 0.02)]),
+        ("held back", [PAGE, ("page", {"guard.holdout_percent": "0"})],
+         lambda held, free: [at_least("time lost by moving without a comparison, of all", lost(free), 0.02),
+                             at_most("time lost with it, in parts of that", lost(held) / lost(free), 0.5),
+                             at_most("GiB moved", held["moved_bytes"] / GIB, 3)]),
     ],
     # Of what is alike hot none is worth another's place.
     "overcommit": [
