@@ -22,7 +22,8 @@ up_is()
 }
 
 if [ ! -x /usr/local/sbin/pghotd-exporter ]; then
-	skip "the exporter is not built: libmicrohttpd is not installed"
+	skip "the exporter" "not built: libmicrohttpd is not installed"
+	finish
 fi
 systemctl stop pghotd
 check "the socket starts" "$(systemctl start pghotd-exporter.socket > "$OUT/said.txt" 2>&1; echo $?)" -eq 0
