@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -66,17 +69,51 @@ static int take(struct daemon_options *options)
 	return give_up_rights();
 }
 
-/* The folder that @path is in, made for @user where it is missing. 0 or -errno. */
+/* Is the folder at @fd @user's, or what a run as root left, with nothing in it but ours? @user NULL: is it root's? */
+static bool is_own_folder(int fd, const struct privops_user *user)
+{
+	_cleanup_close_ int copy = -1;
+	const struct dirent *entry;
+	struct stat st;
+	bool own = true;
+	DIR *folder;
+
+	if (fstat(fd, &st) < 0)
+		return false;
+	if (!user || st.st_uid == user->uid || st.st_uid != 0)
+		return st.st_uid == (user ? user->uid : 0);
+	copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	folder = copy < 0 ? NULL : fdopendir(copy);
+	if (!folder)
+		return false;
+	(void)take_fd(copy);
+	while (own && (entry = readdir(folder)))
+		own = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+		      strncmp(entry->d_name, "bus", 3) == 0 || strncmp(entry->d_name, "saved", 5) == 0;
+	closedir(folder);
+	return own;
+}
+
+/*
+ * The folder that @path is in, made for @user where it is missing. Who gives /tmp or /run must not find that it has
+ * another owner and mode. 0; -EEXIST: it is there and not ours, and stays as it is; -errno.
+ */
 static int make_folder_of(const char *path, const struct privops_user *user)
 {
 	char folder[PATH_MAX];
 	const char *slash = strrchr(path, '/');
+	_cleanup_close_ int fd = -1;
 
 	if (snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path), path) >= (int)sizeof(folder))
 		return -ENAMETOOLONG;
 	if (mkdir(folder, 0755) < 0 && errno != EEXIST)
 		return -errno;
-	if (chmod(folder, 0755) < 0 || (user && lchown(folder, user->uid, user->gid) < 0))
+	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (!is_own_folder(fd, user))
+		return -EEXIST;
+	if (fchmod(fd, 0755) < 0 || (user && fchown(fd, user->uid, user->gid) < 0))
 		return -errno;
 	return 0;
 }
@@ -130,6 +167,13 @@ static int fork_helper(struct daemon_options *options)
 	r = options->socket_path ? make_folder_of(options->socket_path, &user) : 0;
 	if (r == 0)
 		r = make_folder_of(options->helper_saved_path, NULL);
+	if (r == -EEXIST) {
+		log_error("the folder of %s or %s is somebody else's or has other files in it; --run-dir wants one "
+			  "that "
+			  "is pghotd's alone",
+			  options->socket_path, options->helper_saved_path);
+		return EXIT_BAD_USAGE;
+	}
 	if (r < 0) {
 		log_error("cannot make the folders for %s and %s: %s", options->socket_path, options->helper_saved_path,
 			  strerror(-r));

@@ -97,6 +97,11 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 expect 64 "no such user" "$pghotd" --user no-such-user --foreground --root "$root" --run-dir "$tmp/run" -c "$conf"
 expect 64 "root is no other user" "$pghotd" --user root --foreground --root "$root" --run-dir "$tmp/run" -c "$conf"
+mkdir -m 1777 "$tmp/many"
+touch "$tmp/many/others"
+expect 64 "a folder that others use, too" timeout 60 "$pghotd" --user nobody --foreground --root "$root" --run-dir "$tmp/many" -c "$conf" --for 1
+has err "wants one that is pghotd's alone" "it says what it wants"
+same "the folder stays as it is" "$(stat -c '%u %a' "$tmp/many")" "0 1777"
 if ! id nobody >/dev/null 2>&1 ||
 	! "$pghotd" --list-sources --root "$root" -c "$conf" >"$tmp/out" 2>&1; then
 	skip "the helper" "no source can run here: $(tr '\n' ' ' <"$tmp/out")"
