@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define CTL_CLIENT_ERROR_MAX 768
 
@@ -35,6 +36,9 @@ void ctl_client_close(struct ctl_client *client); /* accepts NULL */
 
 /* Version of the daemon. */
 const char *ctl_client_version(const struct ctl_client *client);
+
+/* Who listens there, as the kernel says; (uid_t)-1 where that isn't known: it doesn't say, or it is the system bus. */
+uid_t ctl_client_daemon_uid(const struct ctl_client *client);
 
 /*
  * Call @method. With @key not NULL the call has @key and @value as arguments. The text of the reply, "" if it has none,

@@ -301,6 +301,16 @@ const char *ctl_client_version(const struct ctl_client *client)
 	return client->version;
 }
 
+uid_t ctl_client_daemon_uid(const struct ctl_client *client)
+{
+	struct ucred cred;
+	socklen_t bytes = sizeof(cred);
+
+	if (client->destination || getsockopt(sd_bus_get_fd(client->bus), SOL_SOCKET, SO_PEERCRED, &cred, &bytes) < 0)
+		return (uid_t)-1;
+	return cred.uid;
+}
+
 static int read_reply(sd_bus_message *reply, char **ret)
 {
 	const char *text = "";

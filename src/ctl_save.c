@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "build_config.h"
 #include "cleanup.h"
 #include "config.h"
 #include "config_edit.h"
@@ -43,6 +45,14 @@ static int refuse_file(const struct save *save, int r)
 	return ctl_fail(EXIT_REFUSED, "cannot save: %s; nothing was changed", save->error);
 }
 
+/* May it be believed when it names a file for us to write? Its service is of a user of its own, which is not root. */
+static bool may_name_file(const struct save *save, const char *path)
+{
+	uid_t uid = ctl_client_daemon_uid(save->client);
+
+	return uid == 0 || uid == geteuid() || strcmp(path, PGHOTD_CONF) == 0;
+}
+
 /* Reads the file, which must be the one that the daemon has read. */
 static int read_file(struct save *save)
 {
@@ -53,6 +63,11 @@ static int read_file(struct save *save)
 
 	if (!*path)
 		return ctl_fail(EXIT_REFUSED, "this daemon does not say which configuration file it has read");
+	if (!may_name_file(save, path))
+		return ctl_fail(EXIT_REFUSED,
+				"cannot save: pghotd runs as another user, so only " PGHOTD_CONF
+				" is written for it, and it has read %.300s; nothing was changed: edit that by hand",
+				path);
 	r = ctl_file_read(&save->file, path, save->error);
 	if (r < 0)
 		return refuse_file(save, r);

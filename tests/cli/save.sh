@@ -159,6 +159,21 @@ else
 	same_file "the file stays"
 	runs promote.burst_ms 52 "and what runs"
 	stop
+
+	# A daemon of another user could name any file.
+	printf '#!/bin/sh\nexec setpriv --reuid=65534 --regid=65534 --clear-groups %s "$@"\n' "$fake_daemon" >"$tmp/other"
+	chmod 755 "$tmp/other"
+	chown -R 65534 "$tmp/run"
+	fake_daemon=$tmp/other
+	start --state promoting --config "$etc/nosuch"
+	expect 1 "root saves what another user's daemon names" "$pghotctl" tune promote.burst_ms=54 --save
+	has err "pghotd runs as another user.*nosuch; nothing was changed" "it says why"
+	one_line "root saves what another user's daemon names"
+	same_file "no file is made for it"
+	runs promote.burst_ms 100 "and what runs stays"
+	stop
+	chown -R 0 "$tmp/run"
+	fake_daemon=$2
 fi
 start --state promoting
 expect 1 "save with a daemon that doesn't say its file" "$pghotctl" tune promote.burst_ms=52 --save
