@@ -62,7 +62,7 @@ for package in pghotd pghotd-exporter; do
 done
 # Debian's places, and what it packs.
 (cd "$installed" && find . -type f) | sed -e 's|^\./usr/local/|./usr/|' -e 's|^\./usr/lib/systemd/system/|./lib/systemd/system/|' \
-	-e 's|/zsh/site-functions/|/zsh/vendor-completions/|' | sort >"$out/files-meson"
+	-e 's|^\./etc/dbus-1/|./usr/share/dbus-1/|' -e 's|/zsh/site-functions/|/zsh/vendor-completions/|' | sort >"$out/files-meson"
 (cd "$out/content" && find . -type f) | sed -e '/^\.\/usr\/share\/doc\//d' -e '/\/man\//s|\.gz$||' | sort >"$out/files-debian"
 diff "$out/files-meson" "$out/files-debian" >"$out/files" 2>&1
 verdict "they hold what meson installs" $? "$out/files"
