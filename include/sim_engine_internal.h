@@ -96,3 +96,8 @@ void sim_watch_sample(struct sim_engine *e, uint64_t page);
 void sim_watch_regions(struct sim_engine *e);
 /* All is over: the rest of the result. 0 or -ENOMEM. */
 int sim_watch_end(struct sim_engine *e);
+/* In sim_engine_processes.c: before the first step, after each, each second, and when all is over. */
+void sim_processes_start(struct sim_engine *e);
+void sim_processes_step(struct sim_engine *e, double from, double to);
+void sim_processes_point(struct sim_engine *e);
+void sim_processes_end(struct sim_engine *e);

@@ -23,6 +23,7 @@ struct sim_machine {
 
 /* Pid of the process that scenarios call @number. */
 uint32_t sim_machine_pid(int64_t number);
+int64_t sim_machine_process(uint32_t pid); /* the other way round */
 
 /* Make the folder. 0, or -errno with nothing left behind. @place is borrowed. */
 int sim_machine_init(struct sim_machine *machine, const struct sim_place *place);

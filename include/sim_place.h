@@ -81,6 +81,10 @@ uint64_t sim_place_free_pages(const struct sim_place *place, int node);
 void sim_place_shares(const struct sim_place *place, int which, double from_sec, double to_sec,
 		      double ret[SIM_NODES_MAX]);
 
+/* Of the accesses of @process alone, as it is; all 0 when it makes none. */
+void sim_place_process_shares(const struct sim_place *place, int64_t process, double from_sec, double to_sec,
+			      double ret[SIM_NODES_MAX]);
+
 /* Probability that an access goes to @page. */
 double sim_place_share(const struct sim_place *place, uint64_t page);
 

@@ -28,6 +28,18 @@ struct sim_part {
 	double time_to_99, time_to_99_decided; /* s; -1: never */
 };
 
+/* One process of the scenario. */
+struct sim_process {
+	int64_t number, user;
+	double sec;   /* that it ran for */
+	double speed; /* accesses a second of one thread, by where its memory was; bandwidth that others take left out
+		       */
+	double hit_ratio;    /* mean */
+	uint64_t fast_bytes; /* on near nodes, in the end */
+	uint64_t map_bytes;  /* the most of the daemon's tables, */
+	uint64_t evicted;    /* and regions forgotten for want of memory */
+};
+
 struct sim_result {
 	char scenario[SIM_NAME_MAX];
 	const char *policy;
@@ -56,6 +68,8 @@ struct sim_result {
 	size_t n_series;
 	struct sim_part parts[SIM_MEMORIES_MAX];
 	size_t n_parts;
+	struct sim_process processes[SIM_MEMORIES_MAX];
+	size_t n_processes;
 };
 
 void sim_result_free(struct sim_result *result);

@@ -50,6 +50,7 @@ struct sim_memory {
 	double near_share;       /* its first part, 0..1, is on node 0 */
 	double huge_share;       /* of its 2 MiB, 0..1, are huge pages */
 	int64_t process;         /* 1..99 */
+	int64_t user;            /* that it is of; -1: its own */
 	int64_t interleave_node; /* every other 2 MiB is there; -1: none */
 };
 
@@ -132,3 +133,8 @@ int sim_scenario_set(struct sim_scenario *scenario, const char *key, const char 
 
 /* Whether it all fits together. 0, or -EINVAL with one line in @error. */
 int sim_scenario_check(const struct sim_scenario *scenario, char *error);
+
+#define SIM_USER_FIRST 100000
+
+/* The user that @process is of: the first that one of its memories names, else one of its own. */
+int64_t sim_user(const struct sim_scenario *scenario, int64_t process);

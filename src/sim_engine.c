@@ -229,6 +229,7 @@ int sim_run(const struct sim_scenario *scenario, const _Atomic bool *stop, struc
 	int r;
 
 	error[0] = '\0';
+	sim_processes_start(e);
 	*ret = (struct sim_result){ 0 };
 	if (!e) {
 		snprintf(error, SIM_ERROR_MAX, "no memory for a simulation");

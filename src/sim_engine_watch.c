@@ -107,6 +107,7 @@ void sim_watch_step(struct sim_engine *e, uint64_t from_ns, uint64_t to_ns)
 	double near = count_accesses(e, from, to);
 	struct sim_area sum = sum_areas(e);
 
+	sim_processes_step(e, from, to);
 	e->hits += near * (to - from);
 	e->hits_sec += to - from;
 	if (to > LATE * e->scenario->seconds) {
@@ -120,6 +121,7 @@ void sim_watch_step(struct sim_engine *e, uint64_t from_ns, uint64_t to_ns)
 	sim_watch_regions(e);
 	sum = sum_areas(e);
 	add_point(e, &sum, to);
+	sim_processes_point(e);
 	e->point_ns += NSEC_PER_SEC;
 }
 
@@ -203,6 +205,7 @@ int sim_watch_end(struct sim_engine *e)
 	r->demoted_bytes = bytes(e->kernel.demoted_pages);
 	r->user_seconds = (double)e->daemon_ns / 1e9;
 	describe_parts(e, r);
+	sim_processes_end(e);
 	compare_held_out(e, r);
 	return 0;
 }

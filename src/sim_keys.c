@@ -63,6 +63,7 @@ static const struct sim_key memory_keys[] = {
 	NUMBER(sim_memory, huge_share, 0, 1, 0, ""),
 	WHOLE(sim_memory, process, 1, 99, 1, ""),
 	WHOLE(sim_memory, interleave_node, -1, SIM_NODES_MAX - 1, -1, ""),
+	WHOLE(sim_memory, user, -1, 65535, -1, ""),
 };
 
 static const struct sim_key access_keys[] = {

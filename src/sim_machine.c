@@ -22,6 +22,11 @@ uint32_t sim_machine_pid(int64_t number)
 	return (uint32_t)(PID_FIRST + number);
 }
 
+int64_t sim_machine_process(uint32_t pid)
+{
+	return (int64_t)pid - PID_FIRST;
+}
+
 /* The folders on the way to @path, below the machine's. */
 static int make_parents(const struct sim_machine *m, const char *path)
 {

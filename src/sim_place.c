@@ -338,8 +338,9 @@ static double sweep_shares(const struct sim_place *place, int which, const struc
 	}
 }
 
-void sim_place_shares(const struct sim_place *place, int which, double from_sec, double to_sec,
-		      double ret[SIM_NODES_MAX])
+/* @process 0: of all. */
+static void shares(const struct sim_place *place, int which, int64_t process, double from_sec, double to_sec,
+		   double ret[SIM_NODES_MAX])
 {
 	double sum = 0;
 
@@ -348,7 +349,7 @@ void sim_place_shares(const struct sim_place *place, int which, double from_sec,
 		const struct sim_pattern *p = &place->pattern[i];
 		double mine[SIM_NODES_MAX] = { 0 }, all = 0;
 
-		if (!p->active)
+		if (!p->active || (process && place->scenario->memories[place->area_of_access[i]].process != process))
 			continue;
 		if (p->access->pattern == SIM_SWEEP && to_sec - from_sec < p->access->sweep_sec) {
 			all = sweep_shares(place, which, p, from_sec, to_sec, mine);
@@ -365,4 +366,16 @@ void sim_place_shares(const struct sim_place *place, int which, double from_sec,
 		sum += ret[n];
 	for (size_t n = 0; n < place->n_nodes && sum > 0; n++)
 		ret[n] /= sum;
+}
+
+void sim_place_shares(const struct sim_place *place, int which, double from_sec, double to_sec,
+		      double ret[SIM_NODES_MAX])
+{
+	shares(place, which, 0, from_sec, to_sec, ret);
+}
+
+void sim_place_process_shares(const struct sim_place *place, int64_t process, double from_sec, double to_sec,
+			      double ret[SIM_NODES_MAX])
+{
+	shares(place, 0, process, from_sec, to_sec, ret);
 }

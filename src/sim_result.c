@@ -61,6 +61,25 @@ static json_t *parts_json(const struct sim_result *r)
 	return list;
 }
 
+static json_t *processes_json(const struct sim_result *r)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < r->n_processes; i++) {
+		const struct sim_process *p = &r->processes[i];
+		json_t *item = json_pack("{s:I, s:I, s:f, s:f, s:f, s:I, s:I, s:I}", "process", (json_int_t)p->number,
+					 "user", (json_int_t)p->user, "seconds", p->sec, "speed", p->speed, "hit_ratio",
+					 p->hit_ratio, "fast_bytes", (json_int_t)p->fast_bytes, "map_bytes",
+					 (json_int_t)p->map_bytes, "evicted", (json_int_t)p->evicted);
+
+		if (json_array_append_new(list, item) < 0) {
+			json_decref(list);
+			return NULL;
+		}
+	}
+	return list;
+}
+
 static json_t *holdout_json(const struct sim_result *r)
 {
 	if (!r->has_holdout)
@@ -74,7 +93,7 @@ int sim_result_write_json(const struct sim_result *r, FILE *to)
 		json_pack("{s:s, s:s, s:I, s:f, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:f, s:f, s:f, "
 			  "s:I, s:o, "
 			  "s:o, s:o, "
-			  "s:o, s:o, s:o}",
+			  "s:o, s:o, s:o, s:o}",
 			  "scenario", r->scenario, "policy", r->policy, "seed", (json_int_t)r->seed, "seconds",
 			  r->seconds, "samples", (json_int_t)r->samples, "hot_bytes", (json_int_t)r->hot_bytes,
 			  "coverage", r->coverage, "decided", r->decided, "over_promotion", r->over_promotion,
@@ -84,7 +103,8 @@ int sim_result_write_json(const struct sim_result *r, FILE *to)
 			  "saved_seconds", r->saved_seconds, "user_seconds", r->user_seconds, "map_bytes",
 			  (json_int_t)r->map_bytes, "time_to_50", time_or_null(r->time_to_50), "time_to_90",
 			  time_or_null(r->time_to_90), "time_to_99", time_or_null(r->time_to_99), "holdout",
-			  holdout_json(r), "parts", parts_json(r), "series", series_json(r));
+			  holdout_json(r), "parts", parts_json(r), "processes", processes_json(r), "series",
+			  series_json(r));
 	int written;
 
 	if (!json)
@@ -136,4 +156,8 @@ void sim_result_write_text(const struct sim_result *r, FILE *to)
 		fprintf(to, "  %-10s%.2f GiB hot, %.1f%% near, %.1f%% decided; %.2f GiB moved, over %.2f%%\n",
 			r->parts[i].name, gib(r->parts[i].hot_bytes), 100 * r->parts[i].coverage,
 			100 * r->parts[i].decided, gib(r->parts[i].moved_bytes), 100 * r->parts[i].over_promotion);
+	for (size_t i = 0; i < r->n_processes && r->n_processes > 1; i++)
+		fprintf(to, "  process %-2lld %.2f million accesses a second of a thread, %.1f%% near; %.2f GiB fast\n",
+			(long long)r->processes[i].number, r->processes[i].speed / 1e6, 100 * r->processes[i].hit_ratio,
+			gib(r->processes[i].fast_bytes));
 }

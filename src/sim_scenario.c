@@ -367,6 +367,14 @@ int sim_scenario_set(struct sim_scenario *scenario, const char *key, const char 
 	return 0;
 }
 
+int64_t sim_user(const struct sim_scenario *s, int64_t process)
+{
+	for (size_t i = 0; i < s->n_memories; i++)
+		if (s->memories[i].process == process && s->memories[i].user >= 0)
+			return s->memories[i].user;
+	return SIM_USER_FIRST + process;
+}
+
 static const struct sim_memory *memory_of(const struct sim_scenario *s, const struct sim_access *access)
 {
 	for (size_t i = 0; i < s->n_memories; i++)

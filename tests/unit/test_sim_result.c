@@ -28,6 +28,8 @@ static const struct sim_result result = {
 	.parts = { { .name = "dense", .hot_bytes = 4096, .time_to_99 = 3, .time_to_99_decided = -1 },
 		   { .name = "scattered", .hot_bytes = 8192, .time_to_99 = -1, .time_to_99_decided = 2 } },
 	.n_parts = 2,
+	.processes = { { .number = 1, .user = 1000, .sec = 240, .speed = 2e6 } },
+	.n_processes = 1,
 };
 
 /* As JSON; NULL: it could not be written, and @ret_error says why. */
@@ -53,7 +55,7 @@ static void json_has_all_of_it(void)
 
 	text = as_json(&error);
 	doc = json_loads(text ? text : "", 0, NULL);
-	CU_ASSERT_EQUAL(json_object_size(doc), 25);
+	CU_ASSERT_EQUAL(json_object_size(doc), 26);
 	list = json_object_get(doc, "series");
 	CU_ASSERT_EQUAL(json_array_size(list), 3);
 	CU_ASSERT_EQUAL(json_integer_value(json_object_get(json_array_get(list, 2), "moved_bytes")), 1LL << 40);
@@ -65,6 +67,11 @@ static void json_has_all_of_it(void)
 	CU_ASSERT(json_is_null(json_object_get(part, "time_to_99")));
 	CU_ASSERT_DOUBLE_EQUAL(json_real_value(json_object_get(part, "time_to_99_decided")), 2, 1e-9);
 	CU_ASSERT(json_is_null(json_object_get(doc, "time_to_99")));
+	list = json_object_get(doc, "processes");
+	CU_ASSERT_EQUAL(json_array_size(list), 1);
+	part = json_array_get(list, 0);
+	CU_ASSERT_EQUAL(json_integer_value(json_object_get(part, "user")), 1000);
+	CU_ASSERT_DOUBLE_EQUAL(json_real_value(json_object_get(part, "speed")), 2e6, 1e-3);
 	json_decref(doc);
 	free(text);
 }
