@@ -80,6 +80,9 @@ void dataplane_policy(const struct dataplane *dp, struct decider_view *ret);
 
 struct holdout_view;
 void dataplane_holdout(const struct dataplane *dp, struct holdout_view *ret);
+struct fair_view;
+/* Up to @max; returns how many. */
+size_t dataplane_shares(const struct dataplane *dp, struct fair_view *ret, size_t max);
 struct guard_view;
 void dataplane_guard(const struct dataplane *dp, struct guard_view *ret);
 struct victims_view;

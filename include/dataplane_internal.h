@@ -51,6 +51,7 @@ struct dataplane {
 	struct waker *manager_waker;
 	uint64_t manager_beats;
 	struct victims *victims;
+	struct fair *fair;
 	struct guard *guard;
 	struct holdout *holdout;
 	struct accesses accesses;

@@ -48,6 +48,8 @@ struct decider_input {
 	double cpu_khz;             /* of the cycles that samples tell latency in */
 	/* false: regions of that owner are another policy's. NULL: none is. Called in a read section. */
 	bool (*wants)(void *ctx, uint32_t owner_slot);
+	/* true: all that is hot of that owner may be near, however much hotter others are. NULL: of none. The same. */
+	bool (*fits)(void *ctx, uint32_t owner_slot);
 	void *ctx;
 };
 
@@ -88,6 +90,7 @@ struct decider_view {
 	double hit_ratio[3];                /* predicted at 50, 100 and 150% of that */
 	double threshold_per_sec;           /* samples a second that a region must have to fit */
 	double worth_per_sec;               /* the least that a region is worth fast memory for; 0: not known */
+	double worth_with_room_per_sec;     /* the same, were there room for all */
 	double background_per_sec;          /* no more than that is background; 0: there is none */
 	uint64_t by_reason[REGION_REASONS]; /* regions of the last pass */
 	double life_sec;                    /* for how long what was found stays hot, see policy_life.h */

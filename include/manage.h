@@ -70,6 +70,7 @@ struct manage_answer {
 	bool hugetlb;              /* the page is one of a hugetlb pool */
 	int target_nid;            /* the rule's; -1: none */
 	int rule;                  /* index of the rule that holds; -1: none */
+	uint32_t uid;              /* effective user, where anything is known */
 };
 
 /*

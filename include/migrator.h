@@ -24,6 +24,7 @@ struct accesses;
 struct clock;
 struct config;
 struct decider;
+struct fair;
 struct guard;
 struct hotness;
 struct manage;
@@ -50,6 +51,7 @@ struct migrator_params {
 	const struct clock *clock;
 	struct stats_slot *stats;
 	const _Atomic bool *stop;        /* relaxed; true: start no call any more */
+	struct fair *fair;               /* shared by all migrators; NULL: first come, first served */
 	struct guard *guard;             /* shared by all migrators; NULL: nothing is ever held back */
 	struct victims *victims;         /* shared by all migrators; NULL: no room is ever made */
 	struct decider *decider;         /* shared by all migrators; NULL: one of its own, for the only one there is */
@@ -74,6 +76,7 @@ enum migrator_limit {
 	LIMIT_NO_COLD,    /* no room, and nothing there that is surely cold */
 	LIMIT_LOWER_FULL, /* no room, and none on the slow node to make some */
 	LIMIT_PAYS_NOT,   /* nothing that is hot pays for its move */
+	LIMIT_SHARE,      /* who has hot memory left has its share, and others lack theirs */
 	LIMIT_SPEED,      /* the pass was over before all was moved */
 	LIMIT_MAX,
 };

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "fair.h"
 #include "guard.h"
 #include "hotness.h"
 #include "manage_left.h"
@@ -104,12 +105,14 @@ struct migrator_pass_state {
 	bool survey;
 	size_t survey_left;
 	struct migrator_grant grant;
+	fair_party party; /* of whom migrator_manage_ask() or _again() was about last */
 
 	/* What was met. */
 	bool hot, below, refused, no_tokens, no_rule_tokens, no_room, no_target, plan_full, out_of_time;
-	bool no_cold, lower_full; /* why no room could be made */
-	bool exchanging;          /* room was made, and more is wanted */
-	bool left, waits;         /* hot memory that may not move; that may move once it is known */
+	bool no_cold, lower_full;  /* why no room could be made */
+	bool exchanging;           /* room was made, and more is wanted */
+	bool no_share, waits_turn; /* hot memory of who has its share; of who isn't next, in this round */
+	bool left, waits;          /* hot memory that may not move; that may move once it is known */
 	uint64_t fast_tier_bytes;
 	uint64_t fast_taken[RULES_MAX]; /* of manage_fast.h, in this round */
 	uint64_t moved_bytes, moved_pages;

@@ -35,8 +35,11 @@ struct owner {
 	/* Of the tables, about, as the janitor last found it; and regions evicted because it took more than its share
 	 * of them. Relaxed. */
 	_Atomic uint64_t bytes, evicted;
-	uint64_t tally_bytes;       /* the janitor's, of a pass over the regions */
-	_Atomic uint64_t hot_bytes; /* promoted so far, or noted while observing; relaxed */
+	uint64_t tally_bytes;        /* the janitor's, of a pass over the regions */
+	_Atomic uint64_t hot_bytes;  /* promoted so far, or noted while observing; relaxed */
+	_Atomic uint64_t party;      /* see fair.h; 0: not known; relaxed */
+	_Atomic uint64_t cold_bytes; /* on fast nodes, never sampled, as victims.h last found; relaxed */
+	uint64_t party_ns;           /* fair_step()'s: when it was counted */
 	/* See manage.h. A snapshot of its memory: M1 release by the manage thread pairs with M2 acquire by migrators.
 	 */
 	_Atomic(struct owners_map *) map;

@@ -61,6 +61,8 @@ void heat_fit(const struct heat_counts *counts, double capacity_bytes, struct he
  * but HEAT_WORTH_PART of the accesses above the background, or as much of them as fits. 0: nothing is known.
  */
 double heat_worth(const struct heat *heat);
+/* The same, were there room for all. */
+double heat_worth_with_room(const struct heat *heat);
 
 /* A region's own: chance that it is above the background, and mean rate. */
 struct heat_region {

@@ -46,6 +46,7 @@ struct policy_region;
 struct policy_region_params {
 	double confidence; /* 0.5..0.9999 */
 	uint64_t epoch_ns;
+	bool fits;            /* it needs be no hotter than others that have a place */
 	uint64_t lower_nodes; /* bit n: node n is slow; 63: that or a higher one */
 	/* What a move is held against: with any of them 0 it isn't known, and everything pays. */
 	double page_ns;   /* CPU time that moving a page takes, with what making room for it takes */

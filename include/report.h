@@ -103,6 +103,16 @@ struct report_room {
 	uint64_t quiet_ns;   /* without a sample for so long is cold; 0: nothing is called so */
 };
 
+#define REPORT_SHARES_MAX 64
+
+/* What the programs of one user under one rule have of the fast memory. */
+struct report_share {
+	uint32_t uid;
+	int rule; /* its number, from 0; -1: none */
+	uint64_t has_bytes, wants_bytes, share_bytes;
+	bool held; /* it gets no more while others lack theirs */
+};
+
 #define REPORT_RESTING_MAX 4
 
 /* Whether a guard holds back what would make room, or a process. */
@@ -173,6 +183,8 @@ struct report {
 	size_t n_migrators;
 	struct report_policy policy;
 	struct report_room room;
+	const struct report_share *shares; /* at most REPORT_SHARES_MAX */
+	size_t n_shares;
 	struct report_guard guard;
 	struct report_helps helps;
 	struct report_pause pause;
@@ -198,6 +210,8 @@ struct report {
  * tables), hot_bytes, evicted_regions; largest first, at most REPORT_OWNERS_MAX}, policy {name, capacity_bytes,
  * hit_ratio {50, 100, 150: predicted with that percentage of it}, known {ratio, margin} or null, regions {waiting,
  * uncertain, background, cooler, pays_not}, life_ns, pays_per_sec or null}, room {way, state, cold_bytes, quiet_ns},
+ * shares[] {uid, rule (number from 0, -1: none), has_bytes (of fast memory, about), wants_bytes (hot on slow nodes),
+ * share_bytes, held (true: it gets no more while others lack theirs)},
  * guard {cause ("": none holds), left_ns, back_ratio or null, kernel_demoted_pages, n_resting, resting[] {pid, name,
  * left_ns}}, helps null, or {holdout_ratio, far_held, far_moved, saved, margin (all null while too little was sampled),
  * latency_held_cycles, latency_moved_cycles, cpu_back (null without latencies), move_ratio or null}, kernel {promotes,

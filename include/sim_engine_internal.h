@@ -19,6 +19,7 @@
 
 struct collector;
 struct decider;
+struct fair;
 struct guard;
 struct holdout;
 struct hotness;
@@ -50,6 +51,7 @@ struct sim_engine {
 	struct collector *collector;
 	struct decider *decider;
 	struct victims *victims;
+	struct fair *fair;
 	struct guard *guard;
 	struct holdout *holdout;
 	struct accesses accesses;
@@ -94,10 +96,10 @@ void sim_watch_step(struct sim_engine *e, uint64_t from_ns, uint64_t to_ns);
 void sim_watch_sample(struct sim_engine *e, uint64_t page);
 /* What is decided about regions, each second; without policy "region": nothing. */
 void sim_watch_regions(struct sim_engine *e);
-/* All is over: the rest of the result. 0 or -ENOMEM. */
-int sim_watch_end(struct sim_engine *e);
 /* In sim_engine_processes.c: before the first step, after each, each second, and when all is over. */
 void sim_processes_start(struct sim_engine *e);
 void sim_processes_step(struct sim_engine *e, double from, double to);
 void sim_processes_point(struct sim_engine *e);
 void sim_processes_end(struct sim_engine *e);
+/* All is over: the rest of the result. 0 or -ENOMEM. */
+int sim_watch_end(struct sim_engine *e);

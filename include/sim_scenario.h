@@ -104,6 +104,7 @@ struct sim_scenario {
 	double step_ms;
 	double threads;
 	double think_ns; /* of a thread between two accesses */
+	bool fair;       /* false: users get no shares, first come, first served */
 	struct sim_node nodes[SIM_NODES_MAX];
 	size_t n_nodes;
 	struct sim_memory memories[SIM_MEMORIES_MAX];

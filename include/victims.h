@@ -11,8 +11,8 @@
  * Readers     migrators, the report
  * Protection  a lock for the queues and the marks; relaxed atomics for the rest
  *
- * Memory: 24 bytes for each mapping of processes of 16 MiB and more, 640 KiB for each fast node, 64 KiB for marks:
- * taken while there is want of room. No part of memory_max_mib.
+ * Memory: 24 bytes for each mapping of processes of 16 MiB and more, 640 KiB for each fast node (and as much again once
+ * shares are claimed), 64 KiB for marks: taken while there is want of room. No part of memory_max_mib.
  */
 #pragma once
 
@@ -26,6 +26,7 @@
 struct clock;
 struct config;
 struct decider;
+struct fair;
 struct hotness;
 struct manage;
 struct mover_ops;
@@ -56,6 +57,7 @@ struct victims_params {
 	const struct clock *clock;
 	const struct stats *stats; /* of all threads: do samples come? */
 	struct decider *decider;   /* what is worth its place */
+	const struct fair *fair;   /* who has more than its share; NULL: nobody */
 };
 
 /* A region that is cold and has pages on a fast node. */
@@ -65,6 +67,8 @@ struct victim {
 	uint64_t start_ticks;
 	uint32_t owner_slot, pid;
 	uint16_t first_page, n_pages; /* what is mapped of it */
+	bool cold, unseen;            /* when it was found; no sample is known of it */
+	bool claimed;                 /* its owner's party has more than its share: it goes, cold or not */
 };
 
 /* Why there are victims, or none. */
@@ -102,8 +106,14 @@ uint64_t victims_cold_bytes(const struct victims *victims, int nid);
 /* So much of it has gone: the kernel demotes it. Any thread. */
 void victims_spend(struct victims *victims, int nid, uint64_t bytes);
 
-/* Take up to @max regions of one process out of the queue of @nid; returns how many. Migrators. */
-size_t victims_take(struct victims *victims, int nid, struct victim *ret, size_t max);
+/*
+ * Take up to @max regions of one process out of a queue of @nid, that of cold ones or that of those that are claimed;
+ * returns how many. Migrators.
+ */
+size_t victims_take(struct victims *victims, int nid, bool claimed, struct victim *ret, size_t max);
+
+/* A region that is claimed: is it among what its party gives back still? As victims_is_cold(). */
+bool victims_is_given(const struct victims *victims, const struct victim *victim, uint64_t now_ns);
 
 /*
  * Is it cold still? It is when for so long no sample came from it that one had come, with promote.confidence five times

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* victims_internal: for the victims*.c files: victims_maps.c knows the mappings, victims.c what is cold of them. */
+/* victims_internal: for the victims*.c files: victims_maps.c knows the mappings, victims_cold.c what is cold, victims.c
+ * which of it waits to be taken. */
 #pragma once
 
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "nodeset.h"
 #include "victims.h"
 
 /* Mapped, of one age. */
@@ -35,3 +40,86 @@ int victims_maps_begin(struct victims_maps *maps, const struct fsroot *root);
  */
 bool victims_maps_next(struct victims_maps *maps, const struct fsroot *root, struct owners *owners, uint64_t now_ns);
 void victims_maps_clear(struct victims_maps *maps);
+
+#define VICTIMS_PROBES_MAX    512 /* pages in one query */
+#define VICTIMS_REFUSED_MARKS 4096
+
+struct victims_queue {
+	size_t first, n;
+	struct victim victim[VICTIMS_QUEUE_MAX];
+};
+
+struct victims_mark {
+	uint64_t key; /* 0: none */
+	uint64_t ns;
+};
+
+enum victims_phase { VICTIMS_PHASE_PAUSE, VICTIMS_PHASE_MAPS, VICTIMS_PHASE_PROBE };
+
+struct victims {
+	struct victims_params params;
+
+	/* The thread's own. */
+	enum victims_phase phase;
+	struct victims_maps maps;
+	size_t process, range; /* where the probing is, */
+	uint64_t addr;
+	uint64_t round_ns; /* begin of the last round */
+	uint64_t found_bytes[NODE_MAX];
+	uint64_t unseen_bytes; /* of the process that is being probed: on fast nodes, cold, and in no table */
+	uint64_t useful, evicted, faults, hardware; /* counters at the last step */
+	uint64_t flow_ns;                           /* of the last step that had new samples */
+	uint64_t wanted_ns;                         /* since then they are looked for */
+	bool was_wanted, ended_one;
+	struct victim probe[VICTIMS_PROBES_MAX];
+	uint64_t probe_addr[VICTIMS_PROBES_MAX];
+	int probe_nid[VICTIMS_PROBES_MAX];
+
+	/* Relaxed, all: a moment's view; a late look costs a region more or less. */
+	_Atomic uint64_t want_ns, quiet_ns, dark_ns, evicted_ns;
+	_Atomic uint64_t fits_quiet_ns; /* quiet_ns of a party that fits into its share: no matter how hot others are */
+	_Atomic uint32_t state;
+	_Atomic bool by_faults;
+	_Atomic uint64_t cold_bytes[NODE_MAX];
+
+	pthread_mutex_t lock;
+	/* Under the lock. */
+	struct victims_queue *queue[NODE_MAX];   /* NULL: nothing was ever found there */
+	struct victims_queue *claimed[NODE_MAX]; /* the same, of what is claimed, cold or not */
+	struct victims_mark refused[VICTIMS_REFUSED_MARKS];
+};
+
+static inline uint64_t victims_get(const _Atomic uint64_t *word)
+{
+	return atomic_load_explicit(word, memory_order_relaxed);
+}
+
+static inline void victims_set(_Atomic uint64_t *word, uint64_t value)
+{
+	atomic_store_explicit(word, value, memory_order_relaxed);
+}
+
+static inline uint64_t victims_max(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* victims_cold.c */
+
+/* ln of one over the chance of a mistake. */
+double victims_strictness(const struct config *config);
+
+/* In a read section. @quiet_ns above 0. */
+bool victims_cold(const struct victims *v, const struct victim *victim, double strict, uint64_t quiet_ns,
+		  uint64_t now_ns);
+
+/* Its party has too much, and this is of what it gives back. What isn't @cold must have been seen, or nobody knows how
+ * long it wasn't used. In a read section. */
+bool victims_given(const struct victims *v, const struct victim *victim, bool cold, uint64_t now_ns);
+
+/* Do samples come, of what kind, and was any memory of them lost? */
+void victims_look_at_samples(struct victims *v, uint64_t now_ns);
+
+/* How long without a sample is cold; 0: nothing can be said, and why is in @why. The same for who fits in @ret_fits. */
+uint64_t victims_find_quiet(const struct victims *v, const struct config *config, uint64_t now_ns,
+			    enum victims_state *why, uint64_t *ret_fits);

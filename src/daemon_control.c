@@ -12,6 +12,7 @@
 #include "daemon_inspect.h"
 #include "dataplane.h"
 #include "decider.h"
+#include "fair.h"
 #include "guests.h"
 #include "holdout.h"
 #include "log.h"
@@ -237,6 +238,23 @@ static void look_at_guard(const struct daemon *daemon, struct report_guard *ret)
 	}
 }
 
+static size_t look_at_shares(const struct daemon *daemon, struct report_share *ret)
+{
+	struct fair_view view[REPORT_SHARES_MAX];
+	size_t n = daemon->dataplane ? dataplane_shares(daemon->dataplane, view, REPORT_SHARES_MAX) : 0;
+
+	for (size_t i = 0; i < n; i++)
+		ret[i] = (struct report_share){
+			.uid = fair_key_uid(view[i].key),
+			.rule = fair_key_rule(view[i].key),
+			.has_bytes = view[i].has_bytes,
+			.wants_bytes = view[i].wants_bytes,
+			.share_bytes = view[i].share_bytes,
+			.held = view[i].held,
+		};
+	return n;
+}
+
 void daemon_with_report(struct daemon *daemon, void (*fn)(void *ctx, const struct report *report), void *ctx)
 {
 	static struct topology_room rooms[NODE_MAX];
@@ -244,6 +262,7 @@ void daemon_with_report(struct daemon *daemon, void (*fn)(void *ctx, const struc
 	static struct guest guests[REPORT_GUESTS_MAX];
 	struct left left = { .n = 0 };
 	static struct owner_list owners;
+	static struct report_share shares[REPORT_SHARES_MAX];
 	static struct report_migrator shown[MIGRATORS_SHOWN];
 	static struct dataplane_migrator migrators[MIGRATORS_SHOWN];
 	struct report_source sources[SAMPLE_SOURCE_MAX];
@@ -289,6 +308,8 @@ void daemon_with_report(struct daemon *daemon, void (*fn)(void *ctx, const struc
 	report.n_owner_list = owners.n;
 	look_at_policy(daemon, &report.policy);
 	look_at_room(daemon, &report.room);
+	report.shares = shares;
+	report.n_shares = look_at_shares(daemon, shares);
 	look_at_helps(daemon, &report.helps);
 	look_at_pause(daemon, &report.pause);
 	look_at_guard(daemon, &report.guard);

@@ -296,6 +296,7 @@ static int add_migrator(struct dataplane *dp, int nid, unsigned int part, unsign
 		.clock = dp->params.clock,
 		.stats = stats_slot_new(dp->params.stats),
 		.stop = &dp->stop,
+		.fair = dp->fair,
 		.guard = dp->guard,
 		.accesses = &dp->accesses,
 		.victims = dp->victims,

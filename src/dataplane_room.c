@@ -6,9 +6,11 @@
 #include "config.h"
 #include "dataplane_internal.h"
 #include "decider.h"
+#include "fair.h"
 #include "fsroot.h"
 #include "guard.h"
 #include "holdout.h"
+#include "manage.h"
 #include "stats.h"
 #include "topology.h"
 #include "victims.h"
@@ -16,8 +18,27 @@
 /* Looking for cold memory takes at most a tenth of one CPU. */
 #define WATCHER_BUDGET_NS (20 * NSEC_PER_MSEC)
 
+/* Programs of one user under one rule; what doesn't move anyhow is nobody's. */
+static uint64_t party_of(void *ctx, const struct owner *owner)
+{
+	struct manage_answer answer;
+
+	(void)ctx;
+	manage_known(owner, &answer);
+	return answer.verdict == MANAGE_MOVE ? fair_key(answer.rule, answer.uid) : 0;
+}
+
 int dataplane_room_make(struct dataplane *dp)
 {
+	const struct fair_params fair_params = {
+		.hotness = dp->hotness,
+		.owners = dp->owners,
+		.topology = dp->params.topology,
+		.root = *dp->params.root,
+		.clock = dp->params.clock,
+		.key_of = party_of,
+	};
+	struct fair *fair = fair_new(&fair_params);
 	const struct victims_params params = {
 		.hotness = dp->hotness,
 		.owners = dp->owners,
@@ -29,6 +50,7 @@ int dataplane_room_make(struct dataplane *dp)
 		.clock = dp->params.clock,
 		.stats = dp->params.stats,
 		.decider = dp->decider,
+		.fair = fair,
 	};
 
 	const struct guard_params guard_params = {
@@ -40,10 +62,11 @@ int dataplane_room_make(struct dataplane *dp)
 	};
 
 	accesses_init(&dp->accesses, dp->params.root);
+	dp->fair = fair;
 	dp->victims = victims_new(&params);
 	dp->guard = guard_params.counted ? guard_new(&guard_params) : NULL;
 	dp->holdout = holdout_new((unsigned int)dp->n_collectors);
-	return dp->victims && dp->guard && dp->holdout ? 0 : -ENOMEM;
+	return dp->fair && dp->victims && dp->guard && dp->holdout ? 0 : -ENOMEM;
 }
 
 static uint64_t fast_bytes(const struct dataplane *dp)
@@ -62,6 +85,7 @@ int dataplane_room_turn(void *ctx)
 {
 	struct dataplane *dp = ctx;
 	struct holdout_view help;
+	struct decider_view known;
 	struct config config;
 
 	config_store_get(dp->params.config, &config);
@@ -70,6 +94,11 @@ int dataplane_room_turn(void *ctx)
 		accesses_step(&dp->accesses, dp->params.root, stats_sum(dp->params.stats, STAT_USEFUL),
 			      clock_now_ns(dp->params.clock));
 		guard_note_cost(dp->guard, decider_pays_not(dp->decider));
+		decider_look(dp->decider, &known);
+		fair_step(dp->fair, &(struct fair_input){
+					    .headroom_percent = config.promote_headroom_percent,
+					    .background_per_sec = known.background_per_sec,
+				    });
 		guard_step(dp->guard, &config, fast_bytes(dp));
 		holdout_look(dp->holdout, &help);
 		guard_note_help(dp->guard, &config,
@@ -89,6 +118,7 @@ int dataplane_room_turn(void *ctx)
 void dataplane_room_free(struct dataplane *dp)
 {
 	victims_free(dp->victims);
+	fair_free(dp->fair);
 	guard_free(dp->guard);
 	holdout_free(dp->holdout);
 }

@@ -2,6 +2,7 @@
 /* What the report sees of the data plane. */
 #include "dataplane_internal.h"
 #include "decider.h"
+#include "fair.h"
 #include "guard.h"
 #include "holdout.h"
 #include "hotness.h"
@@ -42,6 +43,11 @@ void dataplane_policy(const struct dataplane *dp, struct decider_view *ret)
 void dataplane_holdout(const struct dataplane *dp, struct holdout_view *ret)
 {
 	holdout_look(dp->holdout, ret);
+}
+
+size_t dataplane_shares(const struct dataplane *dp, struct fair_view *ret, size_t max)
+{
+	return fair_look(dp->fair, ret, max);
 }
 
 void dataplane_guard(const struct dataplane *dp, struct guard_view *ret)

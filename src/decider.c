@@ -220,8 +220,9 @@ static bool is_all(uint32_t decision)
 }
 
 static void judge(struct decider *d, const struct decider_input *input, const struct policy_region_params *params,
-		  const struct hotness_view *view, uint64_t now_ns)
+		  const struct hotness_view *view, bool fits, uint64_t now_ns)
 {
+	struct policy_region_params params_of_it = *params;
 	uint32_t before = view->decision, kind = before & REGION_DECISION_KIND, next;
 	struct policy_region_decision decision;
 
@@ -231,7 +232,8 @@ static void judge(struct decider *d, const struct decider_input *input, const st
 	}
 	if (kind != 0 && (d->epoch + view->slot) % SCATTERED_TURNS)
 		return;
-	policy_region_decide(d->policy, params, view, &decision);
+	params_of_it.fits = fits;
+	policy_region_decide(d->policy, &params_of_it, view, &decision);
 	d->by_reason[decision.reason]++;
 	if (kind == 0 && (decision.decision || decision.reason == REGION_PAYS_NOT) && input->samples_per_sec > 0)
 		policy_life_add(d->life, view->slot, view->key, decision.rate / input->samples_per_sec, now_ns);
@@ -348,16 +350,17 @@ static void judge_marked(struct decider *d, const struct decider_input *input,
 
 		for (size_t i = 0; i < n; i++) {
 			struct hotness_view view;
-			bool found;
+			bool found, fits;
 
 			rcu_enter();
 			found = hotness_view(d->hotness, d->slots[i], now_ns, &view);
+			fits = found && input->fits && input->fits(input->ctx, hotness_view_owner(&view));
 			rcu_leave();
 			if (!found || is_others(d, input, &view))
 				continue;
 			all++;
 			newcomers += !policy_region_knows(d->policy, view.key);
-			judge(d, input, params, &view, now_ns);
+			judge(d, input, params, &view, fits, now_ns);
 		}
 	}
 	if (newcomers * NEWCOMERS_PART > all)
@@ -409,6 +412,7 @@ static void show(struct decider *d, const struct policy_region_params *params)
 	d->view.pays_per_sec =
 		params->sample_ns > 0 ? params->page_ns * REGION_PAGES / params->sample_ns / d->view.life_sec : 0;
 	d->view.pays_not = decider_pays_not(d);
+	d->view.worth_with_room_per_sec = heat_worth_with_room(heat);
 	d->view.background_per_sec = heat->ground >= 0 ? heat_rate(heat->ground) : 0;
 	for (int i = 0; i < REGION_REASONS; i++)
 		d->view.by_reason[i] = d->by_reason[i];

@@ -28,6 +28,7 @@
 #define WORD_RULE_MASK    0x3fU
 #define WORD_NID_SHIFT    17
 #define WORD_NID_MASK     0x7ffU
+#define WORD_UID_SHIFT    28
 
 _Static_assert(LEFT_MAX <= WORD_REASON_MASK + 1, "a reason has its bits");
 _Static_assert(RULES_MAX <= WORD_RULE_MASK, "a rule has its bits, and none is 0");
@@ -151,6 +152,7 @@ static uint64_t read_word(const struct owner *owner, struct manage_answer *ret, 
 		.reason = (enum manage_reason)(word >> WORD_REASON_SHIFT & WORD_REASON_MASK),
 		.rule = (int)(word >> WORD_RULE_SHIFT & WORD_RULE_MASK) - 1,
 		.target_nid = (int)(word >> WORD_NID_SHIFT & WORD_NID_MASK) - 1,
+		.uid = (uint32_t)(word >> WORD_UID_SHIFT),
 	};
 	*ret_kinds = (unsigned int)(word >> WORD_KINDS_SHIFT & WORD_KINDS_MASK);
 	if (ret->verdict == MANAGE_WAIT)
@@ -278,10 +280,12 @@ static void take_rules(struct manage *manage, const struct config *config)
 	manage->has_rules = true;
 }
 
-static uint64_t make_word(enum manage_verdict verdict, enum manage_reason reason, unsigned int kinds, int rule, int nid)
+static uint64_t make_word(enum manage_verdict verdict, enum manage_reason reason, unsigned int kinds, int rule, int nid,
+			  uint32_t uid)
 {
 	return (uint64_t)verdict | (uint64_t)reason << WORD_REASON_SHIFT | (uint64_t)kinds << WORD_KINDS_SHIFT |
-	       (uint64_t)(rule + 1) << WORD_RULE_SHIFT | (uint64_t)(nid + 1) << WORD_NID_SHIFT;
+	       (uint64_t)(rule + 1) << WORD_RULE_SHIFT | (uint64_t)(nid + 1) << WORD_NID_SHIFT |
+	       (uint64_t)uid << WORD_UID_SHIFT;
 }
 
 /* The user's name, if a rule wants one; the file is read once for a row of processes of one user. */
@@ -337,8 +341,8 @@ static uint64_t judge(struct manage *manage, const struct owner_facts *facts)
 		reason = LEFT_REAL_TIME;
 	else
 		return make_word(mode == RULE_OBSERVE ? MANAGE_OBSERVE : MANAGE_MOVE, LEFT_RULE, kinds, i,
-				 rule ? rule->target_nid : -1);
-	return make_word(MANAGE_LEAVE, reason, kinds, i, -1);
+				 rule ? rule->target_nid : -1, facts->uid);
+	return make_word(MANAGE_LEAVE, reason, kinds, i, -1, facts->uid);
 }
 
 /* The owner of @job, if it is still that one. Inside a read section. */

@@ -6,6 +6,7 @@
 #include "clock.h"
 #include "config.h"
 #include "decider.h"
+#include "fair.h"
 #include "log.h"
 #include "manage.h"
 #include "migrator_internal.h"
@@ -44,6 +45,7 @@ const char *const migrator_limit_text[LIMIT_MAX] = {
 	[LIMIT_NO_COLD] = "no room on the faster nodes, and nothing there is surely cold",
 	[LIMIT_LOWER_FULL] = "the faster nodes are full, and so is the slow one",
 	[LIMIT_PAYS_NOT] = "what is hot would take more to move than it saves",
+	[LIMIT_SHARE] = "its user has its share of fast memory, and others lack theirs",
 	[LIMIT_SPEED] = "the time that moving takes",
 };
 
@@ -157,6 +159,7 @@ struct work {
 	struct migrator_target *target;
 	struct manage_answer manage;
 	bool may_move;
+	fair_party party;
 	struct tokens *rule;
 	size_t n;
 	uint64_t bytes;
@@ -172,6 +175,7 @@ static void prepare(struct migrator_pass_state *p, size_t i, struct work *w)
 	assert(w->n == w->batch.candidates);
 	w->bytes = (uint64_t)w->batch.pages * PAGE_SIZE_BYTES;
 	w->may_move = migrator_manage_again(p, w->candidate[0], &w->manage);
+	w->party = p->party;
 	w->rule = migrator_manage_tokens(p, w->manage.rule);
 	for (size_t k = 0; k < w->n; k++)
 		w->page[k] = (struct mover_page){
@@ -293,6 +297,8 @@ static void look_at_results(struct migrator_pass_state *p, struct work *w, const
 	refund(w->target, w->rule, w->bytes - sum->moved_bytes);
 	if (sum->moved_pages == 0)
 		return;
+	if (p->m->params.fair)
+		fair_moved(p->m->params.fair, w->party, (int64_t)sum->moved_bytes);
 	p->moved_pages += sum->moved_pages;
 	p->moved_bytes += sum->moved_bytes;
 	stats_add(stats, STAT_PROMOTED_PAGES, sum->moved_pages);
@@ -418,7 +424,7 @@ static void run(struct migrator_pass_state *p)
 			return;
 		}
 		plan_reset(m->plan, batch_size(p, max_pages));
-		p->plan_full = false;
+		p->plan_full = p->waits_turn = false;
 		made = migrator_room_make(p);
 		if (made)
 			p->no_room = false;
@@ -432,9 +438,13 @@ static void run(struct migrator_pass_state *p)
 		}
 		migrator_manage_round_over(p);
 		m->lacks_room = p->no_room;
+		if (m->params.fair && p->no_room)
+			fair_lacks_room(m->params.fair, clock_now_ns(m->params.clock));
+		if (p->waits_turn && plan_batches(m->plan) == 0)
+			fair_pass_turn(m->params.fair);
 		p->exchanging = made && p->no_room;
 		/* A scan that ended by itself has seen everything, or nothing more can move now. */
-		if (!p->plan_full && !p->exchanging)
+		if (!p->plan_full && !p->exchanging && !p->waits_turn)
 			return;
 	}
 }
@@ -455,6 +465,8 @@ static enum migrator_limit what_held_it_back(const struct migrator_pass_state *p
 		return LIMIT_GUARD;
 	if (p->no_room && !p->exchanging)
 		return p->lower_full ? LIMIT_LOWER_FULL : p->no_cold ? LIMIT_NO_COLD : LIMIT_NO_ROOM;
+	if (p->no_share)
+		return LIMIT_SHARE;
 	if (p->no_tokens || p->below)
 		return LIMIT_RATE;
 	if (p->no_rule_tokens)

@@ -2,6 +2,7 @@
 /* What of a node's hot memory may move at all, and at what rate of its rule. */
 #include "clock.h"
 #include "config.h"
+#include "fair.h"
 #include "manage.h"
 #include "manage_fast.h"
 #include "migrator_internal.h"
@@ -115,6 +116,7 @@ enum migrator_manage migrator_manage_ask(struct migrator_pass_state *p, const st
 	/* hotness_scan() has found it, in this read section. */
 	if (!owner)
 		return MIGRATOR_LEAVES;
+	p->party = fair_of(owner);
 	manage_ask(p->m->params.manage, owner, c->addr, now_ns, ret);
 	if (ret->verdict == MANAGE_MOVE || ret->verdict == MANAGE_OBSERVE)
 		manage_ask_share(p->m->params.manage, &p->config->manage_rules, p->fast_tier_bytes, c->page_bytes, ret);
@@ -152,9 +154,11 @@ bool migrator_manage_again(struct migrator_pass_state *p, const struct hotness_c
 
 	/* Of one that is gone nothing is known; the check that follows finds that out. */
 	*ret = (struct manage_answer){ .rule = -1 };
+	p->party = 0;
 	rcu_enter();
 	owner = owners_at(p->m->params.owners, c->owner_slot);
 	if (owner && owner->pid == c->pid && owner->start_ticks == c->start_ticks) {
+		p->party = fair_of(owner);
 		manage_ask(p->m->params.manage, owner, c->addr, clock_now_ns(p->m->params.clock), ret);
 		may = ret->verdict == MANAGE_MOVE || (p->observing && ret->verdict == MANAGE_OBSERVE);
 	}

@@ -8,6 +8,7 @@
 #include "config.h"
 #include "decider.h"
 #include "evidence.h"
+#include "fair.h"
 #include "holdout.h"
 #include "hotness_regions.h"
 #include "migrator_internal.h"
@@ -17,7 +18,8 @@
 #include "stats.h"
 
 #define CONFIDENCE_MAX 0.9999
-#define MISSES_MAX     64 /* regions in one scan that have no place to go to */
+#define MISSES_MAX     64   /* regions in one scan that have no place to go to, */
+#define SKIPS_MAX      8192 /* and that could, were others not first */
 
 /* A region to be moved: where its pages are, as far as they may be meant. */
 struct job {
@@ -25,6 +27,7 @@ struct job {
 	struct hotness_target region;
 	uint64_t page_bytes;
 	struct manage_answer manage;
+	fair_party party;
 	size_t n;
 	uint64_t addr[REGION_PAGES];
 	int nid[REGION_PAGES];
@@ -66,6 +69,14 @@ static void add_costs(const struct migrator_pass_state *p, struct decider_input 
 		input->latency_ns = p->node->read_latency_ns - near->read_latency_ns;
 }
 
+static bool fits(void *ctx, uint32_t owner_slot)
+{
+	const struct migrator_pass_state *p = ctx;
+	const struct owner *owner = owners_at(p->m->params.owners, owner_slot);
+
+	return owner && fair_fits(p->m->params.fair, fair_of(owner));
+}
+
 void migrator_decide(struct migrator_pass_state *p)
 {
 	const struct config *config = p->config;
@@ -77,6 +88,7 @@ void migrator_decide(struct migrator_pass_state *p)
 		.lower = &p->topology->lower,
 		.stats = p->m->params.stats,
 		.wants = p->rules_differ ? is_by_region : NULL,
+		.fits = p->m->params.fair ? fits : NULL,
 		.ctx = p,
 	};
 
@@ -185,6 +197,7 @@ static enum migrator_manage keep_those_managed(struct migrator_pass_state *p, st
 		case MIGRATOR_MAY_MOVE:
 			verdict = MIGRATOR_MAY_MOVE;
 			job->manage = answer;
+			job->party = p->party;
 			job->addr[kept++] = job->addr[i];
 			break;
 		case MIGRATOR_LEAVES:
@@ -203,9 +216,10 @@ static void only_observe(struct migrator_pass_state *p, const struct job *job)
 	stats_add(p->m->params.stats, STAT_WOULD_PROMOTE_BYTES, job->n * job->page_bytes);
 }
 
-/* Where a page of it may go now; -1: nowhere, and it is noted why. */
-static int place_for(struct migrator_pass_state *p, const struct job *job)
+/* Where a page of it may go now; -1: nowhere, and it is noted why. @skipped: only for others who are first. */
+static int place_for(struct migrator_pass_state *p, const struct job *job, bool *skipped)
 {
+	struct fair *fair = p->m->params.fair;
 	struct tokens *rule = migrator_manage_tokens(p, job->manage.rule);
 	struct migrator_who who = {
 		.owner_slot = job->region.owner_slot,
@@ -219,6 +233,13 @@ static int place_for(struct migrator_pass_state *p, const struct job *job)
 		p->no_target = true;
 		return -1;
 	}
+	*skipped = true;
+	if (fair && fair_has_share(fair, job->party, job->n * job->page_bytes, who.now_ns)) {
+		stats_inc(p->m->params.stats, STAT_SHARE_HELD);
+		p->no_share = true;
+		return -1;
+	}
+	*skipped = false;
 	nid = migrator_nid_with_room(p, &who, nid, job->page_bytes);
 	if (nid < 0) {
 		p->no_room = p->no_room || !who.rests;
@@ -231,6 +252,10 @@ static int place_for(struct migrator_pass_state *p, const struct job *job)
 	}
 	if (tokens_available(&p->m->targets[nid].tokens, who.now_ns) == 0) {
 		p->no_tokens = true;
+		return -1;
+	}
+	if (fair && fair_waits(fair, job->party, who.now_ns)) {
+		*skipped = p->waits_turn = true;
 		return -1;
 	}
 	return nid;
@@ -289,6 +314,8 @@ static bool plan_job(struct migrator_pass_state *p, const struct job *job, int n
 	tokens_put(&t->tokens, taken - planned);
 	if (rule)
 		tokens_put(rule, taken - planned);
+	if (p->m->params.fair)
+		fair_had_turn(p->m->params.fair, job->party, planned);
 	if (!(job->region.decision & REGION_DECISION_TRIES))
 		stats_add(p->m->params.stats, STAT_CANDIDATES, planned / PAGE_SIZE_BYTES);
 	return left == 0;
@@ -298,8 +325,8 @@ void migrator_regions(struct migrator_pass_state *p)
 {
 	struct migrator *m = p->m;
 	uint32_t first = m->next_region;
-	unsigned int misses = 0;
-	bool wrapped = false;
+	unsigned int misses = 0, skips = 0;
+	bool wrapped = false, skipped = false;
 	struct job job; /* 8 KiB */
 	int nid = -1;
 
@@ -330,9 +357,9 @@ void migrator_regions(struct migrator_pass_state *p)
 				only_observe(p, &job);
 				job.n = 0;
 			} else if (may == MIGRATOR_WAITS ||
-				   (may == MIGRATOR_MAY_MOVE && (nid = place_for(p, &job)) < 0)) {
+				   (may == MIGRATOR_MAY_MOVE && (nid = place_for(p, &job, &skipped)) < 0)) {
 				m->next_region = slot + 1;
-				if (++misses == MISSES_MAX)
+				if (may == MIGRATOR_MAY_MOVE && skipped ? ++skips == SKIPS_MAX : ++misses == MISSES_MAX)
 					return;
 				continue;
 			}

@@ -7,6 +7,7 @@
 #include "clock.h"
 #include "config.h"
 #include "evidence.h"
+#include "fair.h"
 #include "guard.h"
 #include "hotness_regions.h"
 #include "manage.h"
@@ -67,6 +68,20 @@ static bool held(const struct migrator_pass_state *p)
 	return p->guard != GUARD_NONE && p->config->guard_action == GUARD_ACTION_PAUSE;
 }
 
+/*
+ * Who has more than its share gives back what others lack of theirs: whatever a guard says of pushing memory out, and
+ * by exchange even where kswapd makes room, which doesn't know whose memory it takes.
+ */
+static bool has_claim(const struct migrator_pass_state *p)
+{
+	return p->m->params.fair && fair_claim(p->m->params.fair, clock_now_ns(p->m->params.clock)) > 0;
+}
+
+static bool is_tight(const struct migrator_pass_state *p)
+{
+	return p->m->params.fair && fair_is_tight(p->m->params.fair, p->start_ns);
+}
+
 static void start_bucket(struct tokens *t, uint64_t rate, uint64_t burst, uint64_t now_ns)
 {
 	if (t->burst_bytes == 0)
@@ -116,12 +131,13 @@ void migrator_room_start_target(struct migrator_pass_state *p, int nid, uint64_t
 	t->above_bytes = t->start_bytes = t->room_bytes;
 	if (p->way == WAY_NONE || !p->m->params.victims || p->observing)
 		return;
+	start_bucket(&t->down, rate, burst, p->start_ns);
+	if (room->free_bytes < keep + room->present_bytes / TIGHT_PART && (!held(p) || is_tight(p)))
+		victims_want(p->m->params.victims, p->start_ns);
 	if (held(p))
 		return;
 	if (p->guard != GUARD_NONE)
 		rate /= GUARD_SLOW_PART;
-	if (room->free_bytes < keep + room->present_bytes / TIGHT_PART)
-		victims_want(p->m->params.victims, p->start_ns);
 	if (p->way == WAY_EXCHANGE) {
 		start_bucket(&t->down, rate, burst, p->start_ns);
 		return;
@@ -184,7 +200,8 @@ static void look_at_victims(struct migrator_pass_state *p, struct migrator_room 
 			manage_ask(p->m->params.manage, owner, first, now_ns, &answer);
 		rcu_leave();
 		room->skip[i] = answer.verdict != MANAGE_MOVE ||
-				!victims_is_cold(p->m->params.victims, p->config, victim, now_ns);
+				!(victims_is_cold(p->m->params.victims, p->config, victim, now_ns) ||
+				  (victim->claimed && victims_is_given(p->m->params.victims, victim, now_ns)));
 		room->shared = answer.shared;
 		if (room->skip[i])
 			continue;
@@ -298,6 +315,28 @@ static void forget_decision(struct migrator_pass_state *p, const struct victim *
 	rcu_leave();
 }
 
+/* So much of its party went down. */
+static void account_party(struct migrator_pass_state *p, const struct victim *victim, uint64_t bytes)
+{
+	struct owner *owner;
+	uint64_t cold;
+
+	if (!p->m->params.fair)
+		return;
+	rcu_enter();
+	owner = owners_at(p->m->params.owners, victim->owner_slot);
+	if (owner)
+		fair_moved(p->m->params.fair, fair_of(owner), -(int64_t)bytes);
+	if (owner && victim->unseen) {
+		cold = atomic_load_explicit(&owner->cold_bytes, memory_order_relaxed);
+		/* A gauge: another migrator's at the same time may get lost until the next round. */
+		atomic_store_explicit(&owner->cold_bytes, cold > bytes ? cold - bytes : 0, memory_order_relaxed);
+	}
+	rcu_leave();
+	if (victim->claimed)
+		stats_add(p->m->params.stats, STAT_SHARE_TAKEN_BYTES, bytes);
+}
+
 /* Move the regions in @room from @from_nid to this node. Returns bytes. */
 static uint64_t move_down(struct migrator_pass_state *p, struct migrator_room *room, int from_nid)
 {
@@ -318,6 +357,7 @@ static uint64_t move_down(struct migrator_pass_state *p, struct migrator_room *r
 			continue;
 		}
 		bytes += room->moved_bytes[i];
+		account_party(p, &room->victim[i], room->moved_bytes[i]);
 		forget_decision(p, &room->victim[i]);
 	}
 	if (bytes > 0 && p->m->params.guard)
@@ -335,7 +375,8 @@ static uint64_t room_below(const struct migrator_pass_state *p)
 	return room->free_bytes > room->high_bytes ? room->free_bytes - room->high_bytes : 0;
 }
 
-static bool make_on(struct migrator_pass_state *p, int nid)
+/* @cold: what is cold may go; what is claimed may in any case. */
+static bool make_on(struct migrator_pass_state *p, int nid, bool cold)
 {
 	struct migrator_target *t = &p->m->targets[nid];
 	struct topology_room *below = &p->m->rooms[p->m->params.nid];
@@ -353,7 +394,9 @@ static bool make_on(struct migrator_pass_state *p, int nid)
 			p->no_tokens = true;
 			break;
 		}
-		room->n = victims_take(p->m->params.victims, nid, room->victim, REGIONS_AT_ONCE);
+		room->n = cold ? victims_take(p->m->params.victims, nid, false, room->victim, REGIONS_AT_ONCE) : 0;
+		if (room->n == 0 && has_claim(p))
+			room->n = victims_take(p->m->params.victims, nid, true, room->victim, REGIONS_AT_ONCE);
 		if (room->n == 0) {
 			p->no_cold = true;
 			break;
@@ -387,16 +430,18 @@ static bool make_on(struct migrator_pass_state *p, int nid)
 bool migrator_room_make(struct migrator_pass_state *p)
 {
 	int wanted = migrator_wanted_nid(p, -1, -1);
+	bool cold = p->way == WAY_EXCHANGE && !held(p);
 
-	if (!p->m->lacks_room || p->way != WAY_EXCHANGE || !p->m->params.victims || p->observing || held(p) ||
-	    wanted < 0)
+	if (!p->m->lacks_room || p->way == WAY_NONE || !p->m->params.victims || p->observing || wanted < 0)
+		return false;
+	if (!cold && !has_claim(p))
 		return false;
 	p->no_cold = p->lower_full = false;
-	if (make_on(p, wanted))
+	if (make_on(p, wanted, cold))
 		return true;
 	/* The nearest has nothing to give. */
 	for (int i = 0; i < p->node->n_targets && p->config->target_nid < 0; i++)
-		if (p->node->targets[i] != wanted && make_on(p, p->node->targets[i]))
+		if (p->node->targets[i] != wanted && make_on(p, p->node->targets[i], cold))
 			return true;
 	return false;
 }

@@ -6,6 +6,7 @@
 #include "config.h"
 #include "decider.h"
 #include "evidence.h"
+#include "fair.h"
 #include "holdout.h"
 #include "migrator_internal.h"
 #include "rcu.h"
@@ -269,6 +270,11 @@ static enum hotness_verdict decide(void *ctx, const struct hotness_candidate *c)
 		leave_alone(p, c, wanted);
 		return HOTNESS_DROP;
 	}
+	if (m->params.fair && fair_has_share(m->params.fair, p->party, c->page_bytes, now_ns)) {
+		stats_inc(m->params.stats, STAT_SHARE_HELD);
+		p->hot = p->no_share = true;
+		return age >= (uint32_t)p->config->promote_freq_window_ms ? HOTNESS_DROP : leave(p, now_ns);
+	}
 	nid = migrator_nid_with_room(p, &who, wanted, c->page_bytes);
 	room = nid >= 0;
 	t = &m->targets[room ? nid : wanted];
@@ -316,6 +322,10 @@ static enum hotness_verdict decide(void *ctx, const struct hotness_candidate *c)
 		p->no_tokens = p->no_tokens || (room && !rule_only);
 		return leave(p, now_ns);
 	}
+	if (m->params.fair && fair_waits(m->params.fair, p->party, now_ns)) {
+		p->waits_turn = true;
+		return leave(p, now_ns);
+	}
 	if (answer.verdict == MANAGE_OBSERVE && !p->observing) {
 		stats_add(m->params.stats, STAT_WOULD_PROMOTE_PAGES, pages);
 		stats_add(m->params.stats, STAT_WOULD_PROMOTE_BYTES, c->page_bytes);
@@ -340,6 +350,8 @@ static void taken(void *ctx, const struct hotness_candidate *c)
 
 	assert(t && p->grant.bytes == c->page_bytes);
 	p->grant.target = NULL;
+	if (p->m->params.fair)
+		fair_had_turn(p->m->params.fair, p->party, c->page_bytes);
 	t->room_bytes -= c->page_bytes;
 	t->now.free_bytes -= c->page_bytes;
 	r = plan_add(p->m->plan, c, p->grant.nid);

@@ -235,7 +235,7 @@ void heat_judge(const struct heat *heat, double samples, double sec, struct heat
 	}
 }
 
-double heat_worth(const struct heat *heat)
+double heat_worth_with_room(const struct heat *heat)
 {
 	double above = 0, below = 0;
 
@@ -246,9 +246,16 @@ double heat_worth(const struct heat *heat)
 	for (int i = heat->ground + 1; i < HEAT_STEPS; i++) {
 		below += heat->weight[i] * heat_rate(i);
 		if (below > HEAT_WORTH_PART * above)
-			return fmax(heat_rate(i), heat->threshold);
+			return heat_rate(i);
 	}
 	return 0;
+}
+
+double heat_worth(const struct heat *heat)
+{
+	double worth = heat_worth_with_room(heat);
+
+	return worth > 0 ? fmax(worth, heat->threshold) : 0;
 }
 
 double heat_hit_ratio(const struct heat *heat, double bytes)

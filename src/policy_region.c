@@ -432,7 +432,8 @@ static void judge(const struct policy_region *p, const struct policy_region_para
 		ret->reason = REGION_BACKGROUND;
 		return;
 	}
-	if (heat.mean_rate * latency_weight(p, e) < p->heat.threshold * (WARM + PATIENCE * exp(-sec / PATIENCE_SEC))) {
+	if (!params->fits &&
+	    heat.mean_rate * latency_weight(p, e) < p->heat.threshold * (WARM + PATIENCE * exp(-sec / PATIENCE_SEC))) {
 		ret->reason = REGION_COOLER;
 		return;
 	}

@@ -405,6 +405,28 @@ static void put_resting(struct screen *s)
 		row(s, "Resting", 2, "%s: what was promoted of it was pushed out again", text);
 }
 
+/* Who is held since it has its share; who isn't is no news. */
+static void put_shares(struct screen *s)
+{
+	size_t i;
+	json_t *share;
+
+	json_array_foreach (json_object_get(s->doc, "shares"), i, share) {
+		char has[PRINT_SHORT_MAX], fair[PRINT_SHORT_MAX], wants[PRINT_SHORT_MAX], under[32] = "";
+
+		if (!json_is_true(json_object_get(share, "held")))
+			continue;
+		if (json_integer_value(json_object_get(share, "rule")) >= 0)
+			snprintf(under, sizeof(under), " (rule %d)",
+				 (int)json_integer_value(json_object_get(share, "rule")) + 1);
+		row(s, "Shares", 2, "user %llu%s is held at %s fast, its share is %s; others lack theirs; %s waits",
+		    (unsigned long long)doc_number(share, "uid"), under,
+		    print_bytes(has, doc_number(share, "has_bytes")),
+		    print_bytes(fair, doc_number(share, "share_bytes")),
+		    print_bytes(wants, doc_number(share, "wants_bytes")));
+	}
+}
+
 /* What it is good for, in words; nothing while nothing is held out. */
 static void put_helps(struct screen *s)
 {
@@ -539,6 +561,7 @@ int print_status(FILE *out, const char *json, bool colour)
 	put_moved(&s);
 	put_room(&s);
 	put_resting(&s);
+	put_shares(&s);
 	put_helps(&s);
 	put_rest(&s);
 	put_hints(&s);

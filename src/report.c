@@ -338,6 +338,25 @@ static json_t *make_resting(const struct report_guard *guard, bool *ok)
 	return list;
 }
 
+static json_t *make_shares(const struct report *report, bool *ok)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < report->n_shares; i++) {
+		const struct report_share *share = &report->shares[i];
+		json_t *object = json_object();
+
+		put(object, "uid", json_integer(share->uid), ok);
+		put(object, "rule", json_integer(share->rule), ok);
+		put(object, "has_bytes", unsigned_number(share->has_bytes), ok);
+		put(object, "wants_bytes", unsigned_number(share->wants_bytes), ok);
+		put(object, "share_bytes", unsigned_number(share->share_bytes), ok);
+		put(object, "held", json_boolean(share->held), ok);
+		append(list, object, ok);
+	}
+	return list;
+}
+
 static json_t *make_guard(const struct report_guard *guard, bool *ok)
 {
 	json_t *object = json_object();
@@ -474,6 +493,7 @@ char *report_json(const struct report *report)
 	put(doc, "processes", make_processes(report, &ok), &ok);
 	put(doc, "policy", make_policy(&report->policy, &ok), &ok);
 	put(doc, "room", make_room(&report->room, &ok), &ok);
+	put(doc, "shares", make_shares(report, &ok), &ok);
 	put(doc, "guard", make_guard(&report->guard, &ok), &ok);
 	put(doc, "helps", make_helps(&report->helps, &ok), &ok);
 	put(doc, "kernel", make_kernel(report, &ok), &ok);

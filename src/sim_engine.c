@@ -7,6 +7,7 @@
 #include "collector.h"
 #include "config.h"
 #include "decider.h"
+#include "fair.h"
 #include "guard.h"
 #include "holdout.h"
 #include "hotness.h"
@@ -148,6 +149,7 @@ static void turn_janitor(struct sim_engine *e)
 static void turn_victims(struct sim_engine *e)
 {
 	struct holdout_view help;
+	struct decider_view known;
 
 	if (sim_machine_put_demoted(&e->machine, e->kernel.reclaimed_pages) < 0)
 		e->failed = -EIO;
@@ -165,6 +167,12 @@ static void turn_victims(struct sim_engine *e)
 					      .has_cpu = help.has_cpu,
 					      .cpu_back = help.cpu_back,
 					      .busy_sec = accesses_get(&e->accesses.busy_ms_per_sec) / 1000 });
+	decider_look(e->decider, &known);
+	if (e->fair)
+		fair_step(e->fair, &(struct fair_input){
+					   .headroom_percent = e->scenario->config.promote_headroom_percent,
+					   .background_per_sec = known.background_per_sec,
+				   });
 	victims_step(e->victims, &e->scenario->config, NSEC_PER_SEC, NULL);
 	sim_engine_leave(e);
 	e->victims_ns = e->now_ns + VICTIMS_STEP_MS * NSEC_PER_MSEC;
@@ -219,6 +227,7 @@ static int make_result(struct sim_engine *e)
 	if (option_choice_text(policy, e->scenario->config.promote_policy, name, sizeof(name)) < 0)
 		return -EINVAL;
 	e->result->policy = name;
+	sim_processes_start(e);
 	e->result->series = calloc((size_t)e->scenario->seconds + 2, sizeof(*e->result->series));
 	return e->result->series ? 0 : -ENOMEM;
 }
@@ -229,7 +238,6 @@ int sim_run(const struct sim_scenario *scenario, const _Atomic bool *stop, struc
 	int r;
 
 	error[0] = '\0';
-	sim_processes_start(e);
 	*ret = (struct sim_result){ 0 };
 	if (!e) {
 		snprintf(error, SIM_ERROR_MAX, "no memory for a simulation");

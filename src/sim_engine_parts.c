@@ -6,6 +6,7 @@
 
 #include "collector.h"
 #include "decider.h"
+#include "fair.h"
 #include "guard.h"
 #include "holdout.h"
 #include "hotness.h"
@@ -51,6 +52,31 @@ static int make_hotness(struct sim_engine *e, const struct topology *topology)
 	return e->decider && e->seen_decision && e->views ? 0 : -ENOMEM;
 }
 
+static uint64_t user_of(void *ctx, const struct owner *owner)
+{
+	const struct sim_engine *e = ctx;
+
+	return (uint64_t)sim_user(e->scenario, sim_machine_process(owner->pid)) + 1;
+}
+
+static int make_fair(struct sim_engine *e)
+{
+	const struct fair_params params = {
+		.hotness = e->hotness,
+		.owners = e->owners,
+		.topology = e->topology,
+		.root = e->machine.root,
+		.clock = &e->clock,
+		.key_of = user_of,
+		.ctx = e,
+	};
+
+	if (!e->scenario->fair)
+		return 0;
+	e->fair = fair_new(&params);
+	return e->fair ? 0 : -ENOMEM;
+}
+
 static int make_victims(struct sim_engine *e)
 {
 	const struct victims_params params = {
@@ -63,6 +89,7 @@ static int make_victims(struct sim_engine *e)
 		.clock = &e->clock,
 		.stats = e->stats,
 		.decider = e->decider,
+		.fair = e->fair,
 	};
 
 	const struct guard_params guard_params = {
@@ -111,6 +138,7 @@ static int add_migrator(struct sim_engine *e, int nid, unsigned int part, unsign
 		.mover_ctx = &e->kernel,
 		.clock = &e->clock,
 		.stats = e->stats_slot,
+		.fair = e->fair,
 		.guard = e->guard,
 		.accesses = &e->accesses,
 		.victims = e->victims,
@@ -175,6 +203,8 @@ static int make_daemon(struct sim_engine *e, char *error)
 	if (r == 0)
 		r = e->holdout ? make_collector(e) : -ENOMEM;
 	if (r == 0)
+		r = make_fair(e);
+	if (r == 0)
 		r = make_victims(e);
 	if (r == 0)
 		r = make_migrators(e, topology);
@@ -205,6 +235,7 @@ void sim_engine_done(struct sim_engine *e)
 	for (size_t i = 0; i < e->n_migrators; i++)
 		migrator_free(e->migrators[i]);
 	victims_free(e->victims);
+	fair_free(e->fair);
 	guard_free(e->guard);
 	collector_free(e->collector);
 	holdout_free(e->holdout);

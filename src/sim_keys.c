@@ -44,6 +44,7 @@ static const struct sim_key top_keys[] = {
 	NUMBER(sim_scenario, step_ms, 1, 1000, 10, "ms"),
 	NUMBER(sim_scenario, threads, 1, 4096, 64, ""),
 	NUMBER(sim_scenario, think_ns, 0, 1e6, 0, "ns"),
+	BOOL(sim_scenario, fair, true),
 };
 
 static const struct sim_key node_keys[] = {
@@ -62,8 +63,8 @@ static const struct sim_key memory_keys[] = {
 	NUMBER(sim_memory, near_share, 0, 1, 0, ""),
 	NUMBER(sim_memory, huge_share, 0, 1, 0, ""),
 	WHOLE(sim_memory, process, 1, 99, 1, ""),
-	WHOLE(sim_memory, interleave_node, -1, SIM_NODES_MAX - 1, -1, ""),
 	WHOLE(sim_memory, user, -1, 65535, -1, ""),
+	WHOLE(sim_memory, interleave_node, -1, SIM_NODES_MAX - 1, -1, ""),
 };
 
 static const struct sim_key access_keys[] = {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <assert.h>
 #include <errno.h>
-#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "clock.h"
 #include "config.h"
 #include "decider.h"
+#include "fair.h"
 #include "holdout.h"
 #include "hotness.h"
 #include "hotness_regions.h"
@@ -21,18 +21,10 @@
 #include "topology.h"
 #include "victims_internal.h"
 
-#define PROBES_MAX       512  /* pages in one query */
-#define LOOKS_MAX        4096 /* regions in one read section */
-#define REFUSED_MARKS    4096
-#define COLD_PART        2.0 /* cold is what has at most this part of what is worth its place: between is left alone */
-#define CONFIDENCE_PART  5.0 /* what few mistakes among much that is hot come to must stay small */
-#define CONFIDENCE_MAX   0.9999
-#define PAGE_RULE_QUIET  (60 * NSEC_PER_SEC) /* the page rule knows no rate */
-#define SCAN_PERIOD_MS   60000               /* the kernel's default for a round over all memory of a task at most */
-#define SCAN_ROUNDS      2
-#define BALANCING_NORMAL 1 /* bit of kernel.numa_balancing: faults on fast nodes, too */
-#define EARLY_ROUND_NS   NSEC_PER_SEC
-#define FEW_LEFT         256
+#define LOOKS_MAX      4096 /* regions in one read section */
+#define EARLY_ROUND_NS NSEC_PER_SEC
+#define FEW_LEFT       256
+#define CLAIM_AHEAD    (UINT64_C(64) << 20)
 
 const char *const victims_state_text[VICTIMS_STATES] = {
 	[VICTIMS_IDLE] = "no room is wanted",
@@ -43,48 +35,6 @@ const char *const victims_state_text[VICTIMS_STATES] = {
 	[VICTIMS_DARK] = "no samples come, so nothing can be called cold",
 	[VICTIMS_BLIND] = "hint faults show slow nodes only: kernel.numa_balancing = 3 shows the fast ones, too",
 	[VICTIMS_TOO_FEW] = "too few samples to call anything cold",
-};
-
-struct queue {
-	size_t first, n;
-	struct victim victim[VICTIMS_QUEUE_MAX];
-};
-
-struct mark {
-	uint64_t key; /* 0: none */
-	uint64_t ns;
-};
-
-enum phase { PHASE_PAUSE, PHASE_MAPS, PHASE_PROBE };
-
-struct victims {
-	struct victims_params params;
-
-	/* The thread's own. */
-	enum phase phase;
-	struct victims_maps maps;
-	size_t process, range; /* where the probing is, */
-	uint64_t addr;
-	uint64_t round_ns; /* begin of the last round */
-	uint64_t found_bytes[NODE_MAX];
-	uint64_t useful, evicted, faults, hardware; /* counters at the last step */
-	uint64_t flow_ns;                           /* of the last step that had new samples */
-	uint64_t wanted_ns;                         /* since then they are looked for */
-	bool was_wanted, ended_one;
-	struct victim probe[PROBES_MAX];
-	uint64_t probe_addr[PROBES_MAX];
-	int probe_nid[PROBES_MAX];
-
-	/* Relaxed, all: a moment's view; a late look costs a region more or less. */
-	_Atomic uint64_t want_ns, quiet_ns, dark_ns, evicted_ns;
-	_Atomic uint32_t state;
-	_Atomic bool by_faults;
-	_Atomic uint64_t cold_bytes[NODE_MAX];
-
-	pthread_mutex_t lock;
-	/* Under the lock. */
-	struct queue *queue[NODE_MAX]; /* NULL: nothing was ever found there */
-	struct mark refused[REFUSED_MARKS];
 };
 
 struct victims *victims_new(const struct victims_params *params)
@@ -103,46 +53,33 @@ void victims_free(struct victims *v)
 	if (!v)
 		return;
 	victims_maps_clear(&v->maps);
-	for (int nid = 0; nid < NODE_MAX; nid++)
+	for (int nid = 0; nid < NODE_MAX; nid++) {
 		free(v->queue[nid]);
+		free(v->claimed[nid]);
+	}
 	pthread_mutex_destroy(&v->lock);
 	free(v);
 }
 
-static uint64_t get(const _Atomic uint64_t *word)
-{
-	return atomic_load_explicit(word, memory_order_relaxed);
-}
-
-static void set(_Atomic uint64_t *word, uint64_t value)
-{
-	atomic_store_explicit(word, value, memory_order_relaxed);
-}
-
-static uint64_t max_u64(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
 void victims_want(struct victims *v, uint64_t now_ns)
 {
-	set(&v->want_ns, now_ns);
+	victims_set(&v->want_ns, now_ns);
 }
 
 uint64_t victims_cold_bytes(const struct victims *v, int nid)
 {
 	assert(nid >= 0 && nid < NODE_MAX);
-	return get(&v->cold_bytes[nid]);
+	return victims_get(&v->cold_bytes[nid]);
 }
 
 void victims_look(const struct victims *v, struct victims_view *ret)
 {
 	*ret = (struct victims_view){
 		.state = (enum victims_state)atomic_load_explicit(&v->state, memory_order_relaxed),
-		.quiet_ns = get(&v->quiet_ns),
+		.quiet_ns = victims_get(&v->quiet_ns),
 	};
 	for (int nid = 0; nid < NODE_MAX; nid++)
-		ret->cold_bytes += get(&v->cold_bytes[nid]);
+		ret->cold_bytes += victims_get(&v->cold_bytes[nid]);
 }
 
 static uint64_t key_of(uint32_t owner_slot, uint64_t start_ticks, uint64_t addr)
@@ -163,7 +100,7 @@ void victims_refused(struct victims *v, const struct victim *victim, uint64_t no
 	uint64_t key = key_of_victim(victim);
 
 	pthread_mutex_lock(&v->lock);
-	v->refused[(key >> 1) % REFUSED_MARKS] = (struct mark){ key, now_ns };
+	v->refused[(key >> 1) % VICTIMS_REFUSED_MARKS] = (struct victims_mark){ key, now_ns };
 	pthread_mutex_unlock(&v->lock);
 }
 
@@ -171,7 +108,7 @@ void victims_refused(struct victims *v, const struct victim *victim, uint64_t no
 static bool is_refused(const struct victims *v, const struct victim *victim, uint64_t now_ns)
 {
 	uint64_t key = key_of_victim(victim);
-	const struct mark *mark = &v->refused[(key >> 1) % REFUSED_MARKS];
+	const struct victims_mark *mark = &v->refused[(key >> 1) % VICTIMS_REFUSED_MARKS];
 
 	return mark->key == key && now_ns - mark->ns < VICTIMS_REFUSED_NS;
 }
@@ -179,9 +116,9 @@ static bool is_refused(const struct victims *v, const struct victim *victim, uin
 /* With the lock. */
 static void spend(struct victims *v, int nid, uint64_t bytes)
 {
-	uint64_t cold = get(&v->cold_bytes[nid]);
+	uint64_t cold = victims_get(&v->cold_bytes[nid]);
 
-	set(&v->cold_bytes[nid], cold > bytes ? cold - bytes : 0);
+	victims_set(&v->cold_bytes[nid], cold > bytes ? cold - bytes : 0);
 }
 
 void victims_spend(struct victims *v, int nid, uint64_t bytes)
@@ -192,22 +129,22 @@ void victims_spend(struct victims *v, int nid, uint64_t bytes)
 	pthread_mutex_unlock(&v->lock);
 }
 
-size_t victims_take(struct victims *v, int nid, struct victim *ret, size_t max)
+size_t victims_take(struct victims *v, int nid, bool claimed, struct victim *ret, size_t max)
 {
-	struct queue *queue;
+	struct victims_queue *queue;
 	uint64_t bytes = 0;
 	size_t n = 0;
 
 	assert(nid >= 0 && nid < NODE_MAX);
 	pthread_mutex_lock(&v->lock);
-	queue = v->queue[nid];
+	queue = claimed ? v->claimed[nid] : v->queue[nid];
 	while (queue && queue->n > 0 && n < max) {
 		const struct victim *next = &queue->victim[queue->first];
 
 		if (n > 0 && (next->owner_slot != ret[0].owner_slot || next->start_ticks != ret[0].start_ticks))
 			break;
 		ret[n++] = *next;
-		bytes += next->n_pages * PAGE_SIZE_BYTES;
+		bytes += next->cold ? next->n_pages * PAGE_SIZE_BYTES : 0;
 		queue->first = (queue->first + 1) % VICTIMS_QUEUE_MAX;
 		queue->n--;
 	}
@@ -216,155 +153,24 @@ size_t victims_take(struct victims *v, int nid, struct victim *ret, size_t max)
 	return n;
 }
 
-/* ln of one over the chance of a mistake. */
-static double strictness(const struct config *config)
-{
-	double confidence = config->promote_confidence < CONFIDENCE_MAX ? config->promote_confidence : CONFIDENCE_MAX;
-
-	return log(CONFIDENCE_PART / (1 - confidence));
-}
-
-/* Are @n samples fewer than chance gives one of @mean, but for once in e^@strict? */
-static bool is_few(unsigned int n, double mean, double strict)
-{
-	double term = -mean, most = term, sum = 0;
-
-	if (n >= mean || mean < strict)
-		return false;
-	/* Of Poisson's terms up to n < mean the last is the largest; by logs, since e^-mean may be nothing. */
-	for (unsigned int i = 1; i <= n; i++)
-		most += log(mean / i);
-	for (unsigned int i = 0; i <= n; i++) {
-		sum += exp(term - most);
-		term += log(mean / (i + 1));
-	}
-	return most + log(sum) <= -strict;
-}
-
-/* In a read section. @quiet_ns above 0. */
-static bool is_cold(const struct victims *v, const struct victim *victim, double strict, uint64_t quiet_ns,
-		    uint64_t now_ns)
-{
-	uint64_t since_ns = max_u64(victim->since_ns, get(&v->dark_ns)), watched_ns = now_ns - since_ns, idle_ns;
-	struct hotness_view view;
-	const struct region_evidence *e = &view.evidence;
-
-	if (since_ns >= now_ns)
-		return false;
-	if (!hotness_find_view(v->params.hotness, victim->pid, victim->owner_slot, victim->addr, now_ns, &view)) {
-		/* What was thrown out for want of memory may have been sampled. */
-		since_ns = max_u64(since_ns, get(&v->evicted_ns));
-		return since_ns < now_ns && now_ns - since_ns >= quiet_ns;
-	}
-	if (view.page_bytes > REGION_BYTES)
-		return false; /* never moves */
-	idle_ns = view.idle_ns < watched_ns ? view.idle_ns : watched_ns;
-	if (idle_ns >= quiet_ns)
-		return true;
-	if (e->by_faults || e->watched_ns > watched_ns || (e->later == 0 && e->first > 0))
-		return false;
-	return is_few(e->later, (double)e->watched_ns / (double)quiet_ns * strict, strict);
-}
-
-bool victims_is_cold(const struct victims *v, const struct config *config, const struct victim *victim, uint64_t now_ns)
-{
-	uint64_t quiet_ns = get(&v->quiet_ns);
-	bool cold;
-
-	if (quiet_ns == 0)
-		return false;
-	rcu_enter();
-	cold = is_cold(v, victim, strictness(config), quiet_ns, now_ns);
-	rcu_leave();
-	return cold;
-}
-
 static void set_state(struct victims *v, enum victims_state state)
 {
 	atomic_store_explicit(&v->state, (uint32_t)state, memory_order_relaxed);
 }
 
-/* Do samples come, of what kind, and was any memory of them lost? */
-static void look_at_samples(struct victims *v, uint64_t now_ns)
-{
-	uint64_t useful =
-		stats_sum(v->params.stats, STAT_USEFUL) + stats_sum(v->params.stats, STAT_DISCARDED_FIRST_SIGHTING);
-	uint64_t evicted =
-		stats_sum(v->params.stats, STAT_EVICTED_REGIONS) + stats_sum(v->params.stats, STAT_DROPPED_MEMORY);
-	uint64_t faults = stats_sum(v->params.stats, STAT_HINTFAULTS);
-	uint64_t hardware = stats_sum(v->params.stats, STAT_HWHINTS);
-
-	if (useful != v->useful || v->flow_ns == 0)
-		v->flow_ns = now_ns;
-	if (now_ns - v->flow_ns >= VICTIMS_DARK_NS)
-		set(&v->dark_ns, now_ns);
-	if (evicted != v->evicted)
-		set(&v->evicted_ns, now_ns);
-	if (faults != v->faults || hardware != v->hardware)
-		atomic_store_explicit(&v->by_faults, hardware == v->hardware, memory_order_relaxed);
-	v->useful = useful;
-	v->evicted = evicted;
-	v->faults = faults;
-	v->hardware = hardware;
-}
-
-/* Source: task_scan_max() in kernel/sched/fair.c: the period is that of a round over all memory of the task. */
-static uint64_t quiet_by_faults(const struct victims *v)
-{
-	const struct fsroot *root = &v->params.root;
-	int r = fsroot_ask(root, FSROOT_SCAN_PERIOD, 0, 0, NULL, 0);
-	uint64_t ms = r < 0 ? UINT64_MAX : (uint64_t)r;
-
-	if (r == -ENOSYS && fsroot_read_u64(root, &ms, 10, FSROOT_SCAN_PERIOD_FILE) < 0)
-		ms = SCAN_PERIOD_MS;
-	if (ms > SCAN_PERIOD_MS)
-		ms = SCAN_PERIOD_MS;
-	return SCAN_ROUNDS * ms * NSEC_PER_MSEC;
-}
-
-/* How long without a sample is cold; 0: nothing can be said, and why is in @why. */
-static uint64_t find_quiet(const struct victims *v, const struct config *config, uint64_t now_ns,
-			   enum victims_state *why)
-{
-	struct decider_view known;
-	uint64_t quiet_ns, mode;
-
-	*why = VICTIMS_DARK;
-	if (get(&v->dark_ns) == now_ns)
-		return 0;
-	if (atomic_load_explicit(&v->by_faults, memory_order_relaxed)) {
-		*why = VICTIMS_BLIND;
-		if (fsroot_read_u64(&v->params.root, &mode, 10, "proc/sys/kernel/numa_balancing") < 0 ||
-		    !(mode & BALANCING_NORMAL))
-			return 0;
-		quiet_ns = quiet_by_faults(v);
-	} else if (config->promote_policy == POLICY_PAGE) {
-		quiet_ns = PAGE_RULE_QUIET;
-	} else {
-		decider_look(v->params.decider, &known);
-		*why = VICTIMS_NO_WORTH;
-		if (known.worth_per_sec <= 0)
-			return 0;
-		quiet_ns = (uint64_t)(strictness(config) / (known.worth_per_sec / COLD_PART) * 1e9);
-	}
-	/* What is forgotten for its age was not sampled for that long; nobody knows of longer. */
-	*why = VICTIMS_TOO_FEW;
-	if (quiet_ns > HOTNESS_COLD_NS)
-		return 0;
-	return max_u64(quiet_ns, VICTIMS_QUIET_MIN_NS);
-}
-
 static void forget_all(struct victims *v)
 {
-	v->phase = PHASE_PAUSE;
+	v->phase = VICTIMS_PHASE_PAUSE;
 	v->round_ns = 0;
 	v->ended_one = false;
 	victims_maps_clear(&v->maps);
 	pthread_mutex_lock(&v->lock);
 	for (int nid = 0; nid < NODE_MAX; nid++) {
-		set(&v->cold_bytes[nid], 0);
+		victims_set(&v->cold_bytes[nid], 0);
 		if (v->queue[nid])
 			v->queue[nid]->n = 0;
+		if (v->claimed[nid])
+			v->claimed[nid]->n = 0;
 	}
 	pthread_mutex_unlock(&v->lock);
 }
@@ -372,15 +178,16 @@ static void forget_all(struct victims *v)
 /* A region that was found on @nid. */
 static void add(struct victims *v, int nid, const struct victim *victim, uint64_t now_ns)
 {
-	struct queue *queue;
+	struct victims_queue **place = victim->claimed ? &v->claimed[nid] : &v->queue[nid], *queue;
 
 	pthread_mutex_lock(&v->lock);
 	if (is_refused(v, victim, now_ns))
 		goto out;
-	v->found_bytes[nid] += victim->n_pages * PAGE_SIZE_BYTES;
-	if (!v->queue[nid])
-		v->queue[nid] = calloc(1, sizeof(*v->queue[nid]));
-	queue = v->queue[nid];
+	if (victim->cold)
+		v->found_bytes[nid] += victim->n_pages * PAGE_SIZE_BYTES;
+	if (!*place)
+		*place = calloc(1, sizeof(**place));
+	queue = *place;
 	/* Full, or no memory: it is found again by a later round. */
 	if (queue && queue->n < VICTIMS_QUEUE_MAX)
 		queue->victim[(queue->first + queue->n++) % VICTIMS_QUEUE_MAX] = *victim;
@@ -410,7 +217,7 @@ static bool next_region(struct victims *v, const struct victims_process *p, stru
 	if (v->range == p->n)
 		return false;
 	range = &p->range[v->range];
-	start = max_u64(v->addr, range->start);
+	start = victims_max(v->addr, range->start);
 	region = start & ~(REGION_BYTES - 1);
 	end = region + REGION_BYTES < range->end ? region + REGION_BYTES : range->end;
 	v->addr = end;
@@ -430,17 +237,23 @@ static bool next_region(struct victims *v, const struct victims_process *p, stru
 static size_t pick(struct victims *v, const struct victims_process *p, const struct config *config, uint64_t quiet_ns,
 		   uint64_t now_ns)
 {
-	double strict = strictness(config);
+	double strict = victims_strictness(config);
+	struct hotness_view view;
 	struct victim victim;
 	size_t n = 0;
 
 	rcu_enter();
-	for (size_t looks = 0; looks < LOOKS_MAX && n < PROBES_MAX && next_region(v, p, &victim); looks++) {
+	for (size_t looks = 0; looks < LOOKS_MAX && n < VICTIMS_PROBES_MAX && next_region(v, p, &victim); looks++) {
 		uint64_t page = (key_of_victim(&victim) >> 8) + v->maps.round * 61;
 
-		if (holdout_has(config->guard_holdout_percent, victim.pid, victim.addr) ||
-		    !is_cold(v, &victim, strict, quiet_ns, now_ns) || !may_move(v, &victim, now_ns))
+		if (holdout_has(config->guard_holdout_percent, victim.pid, victim.addr))
 			continue;
+		victim.cold = quiet_ns && victims_cold(v, &victim, strict, quiet_ns, now_ns);
+		victim.claimed = victims_given(v, &victim, victim.cold, now_ns);
+		if (!(victim.cold || victim.claimed) || !may_move(v, &victim, now_ns))
+			continue;
+		victim.unseen = victim.cold && !hotness_find_view(v->params.hotness, victim.pid, victim.owner_slot,
+								  victim.addr, now_ns, &view);
 		page = victim.first_page + page % victim.n_pages;
 		v->probe_addr[n] = victim.addr + (page << PAGE_SHIFT);
 		v->probe[n++] = victim;
@@ -461,23 +274,42 @@ static bool probe(struct victims *v, const struct victims_process *p, const stru
 		if (!owners_check(v->params.owners, p->owner_slot, p->pid, p->start_ticks) ||
 		    mover_place(&mover, p->pid, v->probe_addr, n, v->probe_nid) < 0)
 			return false;
-		for (size_t i = 0; i < n; i++)
-			if (v->probe_nid[i] >= 0 && nodeset_has(top, v->probe_nid[i]))
+		for (size_t i = 0; i < n; i++) {
+			if (v->probe_nid[i] >= 0 && nodeset_has(top, v->probe_nid[i])) {
+				v->unseen_bytes += v->probe[i].unseen ? v->probe[i].n_pages * PAGE_SIZE_BYTES : 0;
 				add(v, v->probe_nid[i], &v->probe[i], now_ns);
+			}
+		}
 	}
 	return v->range < p->n;
 }
 
+/* What its owner has and nobody sees belongs to its party. */
+static void publish_unseen(struct victims *v, const struct victims_process *p)
+{
+	struct owner *owner;
+
+	rcu_enter();
+	owner = owners_at(v->params.owners, p->owner_slot);
+	if (owner && owner->pid == p->pid && owner->start_ticks == p->start_ticks)
+		victims_set(&owner->cold_bytes, v->unseen_bytes);
+	rcu_leave();
+	v->unseen_bytes = 0;
+}
+
 static void begin_probing(struct victims *v)
 {
-	v->phase = PHASE_PROBE;
+	v->phase = VICTIMS_PHASE_PROBE;
 	v->process = v->range = 0;
+	v->unseen_bytes = 0;
 	v->addr = 0;
 	pthread_mutex_lock(&v->lock);
 	for (int nid = 0; nid < NODE_MAX; nid++) {
 		v->found_bytes[nid] = 0;
 		if (v->queue[nid])
 			v->queue[nid]->n = 0;
+		if (v->claimed[nid])
+			v->claimed[nid]->n = 0;
 	}
 	pthread_mutex_unlock(&v->lock);
 }
@@ -486,18 +318,23 @@ static void end_round(struct victims *v, uint64_t quiet_ns, uint64_t now_ns)
 {
 	uint64_t found = 0;
 
-	v->phase = PHASE_PAUSE;
+	v->phase = VICTIMS_PHASE_PAUSE;
 	v->ended_one = true;
 	for (int nid = 0; nid < NODE_MAX; nid++) {
-		set(&v->cold_bytes[nid], v->found_bytes[nid]);
+		victims_set(&v->cold_bytes[nid], v->found_bytes[nid]);
 		found += v->found_bytes[nid];
 	}
 	set_state(v, found > 0 ? VICTIMS_FOUND : now_ns - v->wanted_ns < quiet_ns ? VICTIMS_WATCHING : VICTIMS_NONE);
 }
 
+static bool has_claim(const struct victims *v, uint64_t now_ns)
+{
+	return v->params.fair && fair_claim(v->params.fair, now_ns) > 0;
+}
+
 static bool round_is_due(struct victims *v, uint64_t now_ns)
 {
-	size_t left = 0;
+	size_t left = 0, claimed = 0;
 	uint64_t known = 0;
 
 	if (v->round_ns == 0 || now_ns - v->round_ns >= VICTIMS_ROUND_NS)
@@ -507,9 +344,12 @@ static bool round_is_due(struct victims *v, uint64_t now_ns)
 	pthread_mutex_lock(&v->lock);
 	for (int nid = 0; nid < NODE_MAX; nid++) {
 		left += v->queue[nid] ? v->queue[nid]->n : 0;
-		known += get(&v->cold_bytes[nid]);
+		claimed += v->claimed[nid] ? v->claimed[nid]->n : 0;
+		known += victims_get(&v->cold_bytes[nid]);
 	}
 	pthread_mutex_unlock(&v->lock);
+	if (claimed * REGION_BYTES < CLAIM_AHEAD && has_claim(v, now_ns))
+		return true;
 	/* Before anything was found, and when the queues can't hold all of it. */
 	return left < FEW_LEFT && (known > left * REGION_BYTES || left == 0);
 }
@@ -519,13 +359,13 @@ static bool work(struct victims *v, const struct config *config, const struct no
 		 uint64_t now_ns)
 {
 	switch (v->phase) {
-	case PHASE_PAUSE:
+	case VICTIMS_PHASE_PAUSE:
 		if (!round_is_due(v, now_ns) || victims_maps_begin(&v->maps, &v->params.root) < 0)
 			return false;
 		v->round_ns = now_ns;
-		v->phase = PHASE_MAPS;
+		v->phase = VICTIMS_PHASE_MAPS;
 		return true;
-	case PHASE_MAPS:
+	case VICTIMS_PHASE_MAPS:
 		if (victims_maps_next(&v->maps, &v->params.root, v->params.owners, now_ns))
 			return true;
 		begin_probing(v);
@@ -534,11 +374,12 @@ static bool work(struct victims *v, const struct config *config, const struct no
 		break;
 	}
 	/* The mappings are as old as they were seen to be, whether anything can be said of them yet or not. */
-	if (quiet_ns == 0 || v->process == v->maps.n) {
+	if ((quiet_ns == 0 && !has_claim(v, now_ns)) || v->process == v->maps.n) {
 		end_round(v, quiet_ns, now_ns);
 		return false;
 	}
 	if (!probe(v, &v->maps.process[v->process], top, config, quiet_ns, now_ns)) {
+		publish_unseen(v, &v->maps.process[v->process]);
 		v->process++;
 		v->range = 0;
 		v->addr = 0;
@@ -548,17 +389,18 @@ static bool work(struct victims *v, const struct config *config, const struct no
 
 void victims_step(struct victims *v, const struct config *config, uint64_t budget_ns, const _Atomic bool *stop)
 {
-	uint64_t start_ns = clock_now_ns(v->params.clock), now_ns = start_ns, want_ns = get(&v->want_ns), quiet_ns;
+	uint64_t start_ns = clock_now_ns(v->params.clock), now_ns = start_ns, want_ns = victims_get(&v->want_ns),
+		 quiet_ns, fits_quiet_ns;
 	enum victims_state why;
 	struct topology *topology;
 	struct nodeset top;
 
-	look_at_samples(v, now_ns);
+	victims_look_at_samples(v, now_ns);
 	if (want_ns == 0 || (now_ns > want_ns && now_ns - want_ns >= VICTIMS_WANTED_NS)) {
 		if (v->was_wanted)
 			forget_all(v);
 		v->was_wanted = false;
-		set(&v->quiet_ns, 0);
+		victims_set(&v->quiet_ns, 0);
 		set_state(v, VICTIMS_IDLE);
 		return;
 	}
@@ -568,8 +410,9 @@ void victims_step(struct victims *v, const struct config *config, uint64_t budge
 	topology = topology_store_get(v->params.topology);
 	top = topology->top;
 	topology_unref(topology);
-	quiet_ns = find_quiet(v, config, now_ns, &why);
-	set(&v->quiet_ns, quiet_ns);
+	quiet_ns = victims_find_quiet(v, config, now_ns, &why, &fits_quiet_ns);
+	victims_set(&v->fits_quiet_ns, fits_quiet_ns);
+	victims_set(&v->quiet_ns, quiet_ns);
 	while (!(stop && atomic_load_explicit(stop, memory_order_relaxed)) && work(v, config, &top, quiet_ns, now_ns)) {
 		now_ns = clock_now_ns(v->params.clock);
 		if (now_ns - start_ns >= budget_ns)

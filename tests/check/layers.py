@@ -59,10 +59,11 @@ DATA = {
     "policy": {"evidence", "hotness", "plan", "record"},
     "decider": {"evidence", "hotness", "policy", "slotset", "tablemem"},
     "manage": {"owners"},
+    "fair": {"evidence", "hotness", "owners"},
     "guard": {"owners"},
-    "migrator": {"accesses", "decider", "evidence", "guard", "holdout", "hotness", "manage", "mover", "owners", "plan", "policy", "record", "victims"},
+    "migrator": {"accesses", "decider", "evidence", "fair", "guard", "holdout", "hotness", "manage", "mover", "owners", "plan", "policy", "record", "victims"},
     "mover": {"plan"},
-    "victims": {"decider", "evidence", "holdout", "hotness", "manage", "mover", "owners"},
+    "victims": {"decider", "evidence", "fair", "holdout", "hotness", "manage", "mover", "owners"},
 }
 # Includes that break the table on purpose.
 EXCEPTIONS = {("report", "hotness")}    # for struct hotness_usage

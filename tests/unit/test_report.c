@@ -54,6 +54,11 @@ static const struct report_left left[] = { { "shared", 8192 }, { "rule", 1ULL <<
 static const struct report_migrator migrators[] = { { 5, "nothing: all that is hot is moved", 384, 50000, 2500,
 						      1200000 } };
 
+static const struct report_share shares[] = {
+	{ .uid = 1004, .rule = 2, .has_bytes = 7 * MIB, .wants_bytes = 2 * MIB, .share_bytes = 5 * MIB, .held = true },
+	{ .uid = 0, .rule = -1, .has_bytes = 4096, .share_bytes = 5 * MIB },
+};
+
 static struct report make_report(const struct stats *stats)
 {
 	return (struct report){
@@ -66,6 +71,8 @@ static struct report make_report(const struct stats *stats)
 			   .move_ratio = 0.01,
 			   .far_held = 0.5,
 			   .far_moved = 0.145 },
+		.shares = shares,
+		.n_shares = 2,
 		.guard = { .cause = "x",
 			   .left_ns = 7,
 			   .back_ratio = 0.25,
@@ -161,7 +168,8 @@ static void document_is_what_users_were_promised(void)
 					    "promoted_bytes", "demoted_bytes", "left_alone", "moves",
 					    "migrators",      "map",           "processes",  "policy",
 					    "kernel",         "tuned",         "room",       "guard",
-					    "helps",          "guests",        "pause",      "file" };
+					    "helps",          "guests",        "pause",      "file",
+					    "shares" };
 	struct stats *stats = stats_new();
 	struct stats_slot *slot = stats_slot_new(stats);
 	static const struct report_owner owners[] = {
@@ -190,6 +198,10 @@ static void document_is_what_users_were_promised(void)
 	CU_ASSERT(json_is_null(at(doc, "helps.latency_held_cycles")));
 	CU_ASSERT_DOUBLE_EQUAL(json_real_value(at(doc, "helps.cpu_back")), 0.09, 1e-12);
 	CU_ASSERT_DOUBLE_EQUAL(json_real_value(at(doc, "helps.move_ratio")), 0.01, 1e-12);
+	CU_ASSERT_EQUAL(json_array_size(at(doc, "shares")), 2);
+	CU_ASSERT_EQUAL(number_at(json_array_get(at(doc, "shares"), 0), "has_bytes"), 7 * MIB);
+	CU_ASSERT_EQUAL(number_at(json_array_get(at(doc, "shares"), 1), "rule"), -1);
+	CU_ASSERT(json_is_true(at(json_array_get(at(doc, "shares"), 0), "held")));
 	CU_ASSERT(text_is(doc, "guard.cause", "x"));
 	CU_ASSERT_EQUAL(number_at(doc, "guard.left_ns"), 7);
 	CU_ASSERT_DOUBLE_EQUAL(json_real_value(at(doc, "guard.back_ratio")), 0.25, 1e-12);

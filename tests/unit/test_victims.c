@@ -22,8 +22,8 @@ static void quiet_memory_is_cold(void)
 	vrig_run(&v, 20);
 	CU_ASSERT_EQUAL(victims_cold_bytes(v.victims, 0), 3 * REGION);
 	CU_ASSERT_EQUAL(vrig_state(&v), VICTIMS_FOUND);
-	CU_ASSERT_EQUAL(victims_take(v.victims, 1, got, 4), 0);
-	CU_ASSERT_EQUAL(victims_take(v.victims, 0, got, 2), 2);
+	CU_ASSERT_EQUAL(victims_take(v.victims, 1, false, got, 4), 0);
+	CU_ASSERT_EQUAL(victims_take(v.victims, 0, false, got, 2), 2);
 	CU_ASSERT_EQUAL(got[0].addr, rig_addr(PID, 0));
 	CU_ASSERT_EQUAL(got[1].addr, rig_addr(PID, PAGES));
 	CU_ASSERT_EQUAL(got[1].pid, PID);
@@ -46,7 +46,7 @@ static void sampled_memory_is_not(void)
 		vrig_run(&v, 10);
 	}
 	CU_ASSERT_EQUAL(victims_cold_bytes(v.victims, 0), 2 * REGION);
-	CU_ASSERT_EQUAL(victims_take(v.victims, 0, got, 4), 2);
+	CU_ASSERT_EQUAL(victims_take(v.victims, 0, false, got, 4), 2);
 	CU_ASSERT_EQUAL(got[0].addr, rig_addr(PID, 0));
 	CU_ASSERT_EQUAL(got[1].addr, rig_addr(PID, 2 * PAGES));
 	/* Hot since it was found: whoever takes it asks again. */
@@ -192,7 +192,7 @@ static void what_would_not_move_is_left_in_peace(void)
 	vrig_maps(&v, PID, 0, PAGES);
 	vrig_map(&v, PID, 0, PAGES, RIG_PAGE, 0, 0);
 	vrig_run(&v, 2 * QUIET_SEC);
-	CU_ASSERT_EQUAL(victims_take(v.victims, 0, &got, 1), 1);
+	CU_ASSERT_EQUAL(victims_take(v.victims, 0, false, &got, 1), 1);
 	victims_refused(v.victims, &got, v.rig->now_ns);
 	vrig_run(&v, 30);
 	CU_ASSERT_EQUAL(victims_cold_bytes(v.victims, 0), 0);
