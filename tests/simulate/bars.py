@@ -73,6 +73,21 @@ def lost(result):
     return (result["move_seconds"] - result["saved_seconds"]) / result["seconds"]
 
 
+def process(result, number):
+    return next(one for one in result["processes"] if one["process"] == number)
+
+
+def keeps(result, alone, numbers, share):
+    """Each of the processes is about as fast as it is in @alone."""
+    return [at_least(f"speed of process {number} of that without the others",
+                     process(result, number)["speed"] / process(alone, number)["speed"], share) for number in numbers]
+
+
+def loses(result, alone, number, share):
+    return at_most(f"speed of process {number} of that without the others",
+                   process(result, number)["speed"] / process(alone, number)["speed"], share)
+
+
 def overcommitted(result, fast):
     return [near_oracle(result, "oracle_hit_ratio", 0.98),
             at_least("speed of that with nothing moved", result["speedup"], 0.99),
@@ -125,6 +140,11 @@ IDLE = ("region", {"mode": "observe"})
 
 # As many runs as it takes to say "19 times of 20"; each has other regions held out, and others hot.
 TWENTY = [("region", {"seed": str(seed)}) for seed in range(1, 21)]
+QUIET = {"accesses.thrash.weight": "0"}
+PEACE = {"accesses.first.weight": "0", "accesses.second.weight": "0"}
+EXCHANGE = {"kernel.demotion": "false"}
+# First come, first served, for a while.
+UNFAIR = {"fair": "false", "seconds": "200"}
 SLOW_TURNS = {"accesses.turn.every_sec": "45"}
 
 BARS = {
@@ -255,6 +275,22 @@ BARS = {
          lambda held, free: [at_least("time lost by moving without a comparison, of all", lost(free), 0.02),
                              at_most("time lost with it, in parts of that", lost(held) / lost(free), 0.5),
                              at_most("GiB moved", held["moved_bytes"] / GIB, 3)]),
+    ],
+    # The last one comes when the others have filled the fast node.
+    "tenants": [
+        ("quiet programs beside one that thrashes", [("region", QUIET), REGION, ("region", EXCHANGE)],
+         lambda alone, *runs: [bar for run in runs for bar in keeps(run, alone, (1, 2, 3), 0.98)]),
+        ("not without shares", [("region", {**QUIET, "seconds": "200"}), ("region", UNFAIR)],
+         lambda alone, unfair: [loses(unfair, alone, 3, 0.95)]),
+    ],
+    "hostile": [
+        ("the others beside it", [("region", PEACE), REGION],
+         lambda alone, region: keeps(region, alone, (1, 2, 3), 0.98) + [
+             at_most("MiB of tables", region["map_bytes"] / MIB, 16),
+             at_most("regions of the others that were forgotten for it",
+                     sum(process(region, number)["evicted"] for number in (1, 2, 3)), 0)]),
+        ("not without shares", [("region", {**PEACE, "seconds": "200"}), ("region", UNFAIR)],
+         lambda alone, unfair: [loses(unfair, alone, 3, 0.5)]),
     ],
     # Of what is alike hot none is worth another's place.
     "overcommit": [
