@@ -85,6 +85,9 @@ struct fair_view;
 size_t dataplane_shares(const struct dataplane *dp, struct fair_view *ret, size_t max);
 struct guard_view;
 void dataplane_guard(const struct dataplane *dp, struct guard_view *ret);
+struct guard_pressure_view;
+/* Control groups that are held, up to @max; returns how many. */
+size_t dataplane_pressure(const struct dataplane *dp, struct guard_pressure_view *ret, size_t max);
 struct victims_view;
 void dataplane_victims(const struct dataplane *dp, struct victims_view *ret);
 

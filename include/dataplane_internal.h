@@ -53,6 +53,7 @@ struct dataplane {
 	struct victims *victims;
 	struct fair *fair;
 	struct guard *guard;
+	struct guard_pressure *pressure;
 	struct holdout *holdout;
 	struct accesses accesses;
 	struct worker watcher; /* looks for cold memory */

@@ -56,6 +56,7 @@ enum manage_reason {
 	LEFT_FILE,
 	LEFT_FAST_MAX,      /* the programs of its rule have fast_max_percent of the fast tier */
 	LEFT_PING_PONG,     /* its pages go up and down: a guard lets its process rest */
+	LEFT_PRESSURE,      /* its control group is short of memory */
 	LEFT_NOT_LOOKED_AT, /* not yet */
 	LEFT_MAX,
 };

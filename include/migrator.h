@@ -26,6 +26,7 @@ struct config;
 struct decider;
 struct fair;
 struct guard;
+struct guard_pressure;
 struct hotness;
 struct manage;
 struct manage_left;
@@ -53,6 +54,7 @@ struct migrator_params {
 	const _Atomic bool *stop;        /* relaxed; true: start no call any more */
 	struct fair *fair;               /* shared by all migrators; NULL: first come, first served */
 	struct guard *guard;             /* shared by all migrators; NULL: nothing is ever held back */
+	struct guard_pressure *pressure; /* shared by all migrators; NULL: no control group is ever left in peace */
 	struct victims *victims;         /* shared by all migrators; NULL: no room is ever made */
 	struct decider *decider;         /* shared by all migrators; NULL: one of its own, for the only one there is */
 	const struct accesses *accesses; /* what samples stand for; NULL: not known, and all that is hot pays */

@@ -23,6 +23,8 @@
 #include "tokens.h"
 #include "topology.h"
 
+struct owner;
+
 /* One for each node that pages may go to. */
 struct migrator_target {
 	struct tokens tokens;
@@ -112,6 +114,7 @@ struct migrator_pass_state {
 	bool no_cold, lower_full;  /* why no room could be made */
 	bool exchanging;           /* room was made, and more is wanted */
 	bool no_share, waits_turn; /* hot memory of who has its share; of who isn't next, in this round */
+	bool in_peace;             /* migrator_manage_ask() said no since a guard holds the control group */
 	bool left, waits;          /* hot memory that may not move; that may move once it is known */
 	uint64_t fast_tier_bytes;
 	uint64_t fast_taken[RULES_MAX]; /* of manage_fast.h, in this round */
@@ -190,6 +193,9 @@ void migrator_manage_start(struct migrator_pass_state *p);
  */
 enum migrator_manage migrator_manage_ask(struct migrator_pass_state *p, const struct hotness_candidate *c,
 					 uint64_t now_ns, struct manage_answer *ret);
+
+/* Is memory of @owner left in peace, since its control group is short of memory? Inside a read section. */
+bool migrator_manage_in_peace(const struct migrator_pass_state *p, const struct owner *owner, uint64_t now_ns);
 
 /* Once more right before the call, outside a read section. */
 bool migrator_manage_again(struct migrator_pass_state *p, const struct hotness_candidate *c, struct manage_answer *ret);

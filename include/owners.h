@@ -45,6 +45,8 @@ struct owner {
 	_Atomic(struct owners_map *) map;
 	_Atomic uint64_t manage;      /* what was found of it; 0: nothing yet; relaxed */
 	_Atomic uint64_t looked_ns;   /* when; 0: never; relaxed */
+	_Atomic uint32_t group;       /* see guard_pressure.h; 0: not known; relaxed */
+	uint64_t group_ns;            /* guard_pressure_step()'s: when it was looked up */
 	_Atomic bool asked;           /* somebody wants a look at it; relaxed */
 	uint64_t map_ns, map_cost_ns; /* the manage thread's: when the snapshot was tried, and what it took */
 	uint64_t logged_bytes;        /* main thread only: how much of hot_bytes the journal was told */

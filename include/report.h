@@ -113,6 +113,15 @@ struct report_share {
 	bool held; /* it gets no more while others lack theirs */
 };
 
+#define REPORT_PRESSURE_MAX 16
+
+/* A control group whose memory is left in peace. */
+struct report_pressure {
+	char cgroup[256];  /* "": the machine */
+	const char *cause; /* in plain words */
+	uint64_t left_ns;  /* until it is moved again, if all is well from now on */
+};
+
 #define REPORT_RESTING_MAX 4
 
 /* Whether a guard holds back what would make room, or a process. */
@@ -185,6 +194,8 @@ struct report {
 	struct report_room room;
 	const struct report_share *shares; /* at most REPORT_SHARES_MAX */
 	size_t n_shares;
+	const struct report_pressure *pressure; /* at most REPORT_PRESSURE_MAX */
+	size_t n_pressure;
 	struct report_guard guard;
 	struct report_helps helps;
 	struct report_pause pause;
@@ -212,6 +223,7 @@ struct report {
  * uncertain, background, cooler, pays_not}, life_ns, pays_per_sec or null}, room {way, state, cold_bytes, quiet_ns},
  * shares[] {uid, rule (number from 0, -1: none), has_bytes (of fast memory, about), wants_bytes (hot on slow nodes),
  * share_bytes, held (true: it gets no more while others lack theirs)},
+ * pressure[] {cgroup, cause, left_ns: control groups whose memory is left in peace, at most REPORT_PRESSURE_MAX},
  * guard {cause ("": none holds), left_ns, back_ratio or null, kernel_demoted_pages, n_resting, resting[] {pid, name,
  * left_ns}}, helps null, or {holdout_ratio, far_held, far_moved, saved, margin (all null while too little was sampled),
  * latency_held_cycles, latency_moved_cycles, cpu_back (null without latencies), move_ratio or null}, kernel {promotes,

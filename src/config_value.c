@@ -22,6 +22,7 @@ static const struct {
 #define OPTION_UNBUILT(key, what) { key, what },
 #include "options.def"
 #include "options_undef.h"
+	{ NULL, NULL },
 };
 
 /* All that may stand in the file, for guesses at what was meant. */
@@ -203,7 +204,7 @@ int config_check_key(const struct config_where *where)
 
 	if (option_find(where->key))
 		return 0;
-	for (size_t i = 0; i < sizeof(unbuilt) / sizeof(unbuilt[0]); i++)
+	for (size_t i = 0; unbuilt[i].key; i++)
 		if (is_in(where->key, unbuilt[i].key))
 			return config_fail(where, "this belongs to %s, which this version does not have%s",
 					   unbuilt[i].what, where->file ? "; take it out" : "");

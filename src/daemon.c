@@ -7,6 +7,7 @@
 #include "clock.h"
 #include "daemon.h"
 #include "dataplane.h"
+#include "guard_pressure.h"
 #include "log.h"
 #include "message.h"
 #include "mover.h"
@@ -60,6 +61,7 @@ int daemon_read_topology(const struct fsroot *root, const struct config *config,
 
 void daemon_update_state(struct daemon *daemon)
 {
+	struct guard_pressure_view group;
 	enum report_state state;
 	char reason[sizeof(daemon->reason)] = "";
 
@@ -101,6 +103,12 @@ void daemon_update_state(struct daemon *daemon)
 				 guard_stops_all(daemon->guard.cause) ? "nothing is moved"
 								      : "no room is made on fast nodes",
 				 (unsigned long long)(daemon->guard.left_ns / NSEC_PER_SEC));
+	} else if (daemon->dataplane && daemon->current.mode == MODE_PROMOTE &&
+		   dataplane_pressure(daemon->dataplane, &group, 1) > 0) {
+		state = STATE_DEGRADED;
+		snprintf(reason, sizeof(reason),
+			 "a guard holds: %s, control group %.100s; its memory is left where it is",
+			 guard_pressure_text[group.cause], group.path[0] ? group.path : "(all)");
 	} else if (daemon->current.mode == MODE_OBSERVE || daemon->topology->observe_only) {
 		state = STATE_OBSERVING;
 	} else {

@@ -13,6 +13,7 @@
 #include "dataplane.h"
 #include "decider.h"
 #include "fair.h"
+#include "guard_pressure.h"
 #include "guests.h"
 #include "holdout.h"
 #include "log.h"
@@ -255,6 +256,20 @@ static size_t look_at_shares(const struct daemon *daemon, struct report_share *r
 	return n;
 }
 
+static size_t look_at_pressure(const struct daemon *daemon, struct report_pressure *ret)
+{
+	static struct guard_pressure_view view[REPORT_PRESSURE_MAX];
+	size_t n = daemon->dataplane ? dataplane_pressure(daemon->dataplane, view, REPORT_PRESSURE_MAX) : 0;
+
+	for (size_t i = 0; i < n; i++) {
+		_Static_assert(sizeof(ret[i].cgroup) == sizeof(view[i].path), "copied as it is");
+		memcpy(ret[i].cgroup, view[i].path, sizeof(ret[i].cgroup));
+		ret[i].cause = guard_pressure_text[view[i].cause];
+		ret[i].left_ns = view[i].left_ns;
+	}
+	return n;
+}
+
 void daemon_with_report(struct daemon *daemon, void (*fn)(void *ctx, const struct report *report), void *ctx)
 {
 	static struct topology_room rooms[NODE_MAX];
@@ -263,6 +278,7 @@ void daemon_with_report(struct daemon *daemon, void (*fn)(void *ctx, const struc
 	struct left left = { .n = 0 };
 	static struct owner_list owners;
 	static struct report_share shares[REPORT_SHARES_MAX];
+	static struct report_pressure pressure[REPORT_PRESSURE_MAX];
 	static struct report_migrator shown[MIGRATORS_SHOWN];
 	static struct dataplane_migrator migrators[MIGRATORS_SHOWN];
 	struct report_source sources[SAMPLE_SOURCE_MAX];
@@ -308,6 +324,8 @@ void daemon_with_report(struct daemon *daemon, void (*fn)(void *ctx, const struc
 	report.n_owner_list = owners.n;
 	look_at_policy(daemon, &report.policy);
 	look_at_room(daemon, &report.room);
+	report.pressure = pressure;
+	report.n_pressure = look_at_pressure(daemon, pressure);
 	report.shares = shares;
 	report.n_shares = look_at_shares(daemon, shares);
 	look_at_helps(daemon, &report.helps);

@@ -299,6 +299,7 @@ static int add_migrator(struct dataplane *dp, int nid, unsigned int part, unsign
 		.fair = dp->fair,
 		.guard = dp->guard,
 		.accesses = &dp->accesses,
+		.pressure = dp->pressure,
 		.victims = dp->victims,
 		.decider = dp->decider,
 	};

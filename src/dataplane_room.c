@@ -9,6 +9,7 @@
 #include "fair.h"
 #include "fsroot.h"
 #include "guard.h"
+#include "guard_pressure.h"
 #include "holdout.h"
 #include "manage.h"
 #include "stats.h"
@@ -63,10 +64,18 @@ int dataplane_room_make(struct dataplane *dp)
 
 	accesses_init(&dp->accesses, dp->params.root);
 	dp->fair = fair;
+	const struct guard_pressure_params pressure_params = {
+		.owners = dp->owners,
+		.root = *dp->params.root,
+		.clock = dp->params.clock,
+		.counted = guard_params.counted,
+	};
+
+	dp->pressure = guard_params.counted ? guard_pressure_new(&pressure_params) : NULL;
 	dp->victims = victims_new(&params);
 	dp->guard = guard_params.counted ? guard_new(&guard_params) : NULL;
 	dp->holdout = holdout_new((unsigned int)dp->n_collectors);
-	return dp->fair && dp->victims && dp->guard && dp->holdout ? 0 : -ENOMEM;
+	return dp->fair && dp->victims && dp->guard && dp->pressure && dp->holdout ? 0 : -ENOMEM;
 }
 
 static uint64_t fast_bytes(const struct dataplane *dp)
@@ -99,6 +108,7 @@ int dataplane_room_turn(void *ctx)
 					    .headroom_percent = config.promote_headroom_percent,
 					    .background_per_sec = known.background_per_sec,
 				    });
+		guard_pressure_step(dp->pressure, &config);
 		guard_step(dp->guard, &config, fast_bytes(dp));
 		holdout_look(dp->holdout, &help);
 		guard_note_help(dp->guard, &config,
@@ -120,5 +130,6 @@ void dataplane_room_free(struct dataplane *dp)
 	victims_free(dp->victims);
 	fair_free(dp->fair);
 	guard_free(dp->guard);
+	guard_pressure_free(dp->pressure);
 	holdout_free(dp->holdout);
 }

@@ -4,6 +4,7 @@
 #include "decider.h"
 #include "fair.h"
 #include "guard.h"
+#include "guard_pressure.h"
 #include "holdout.h"
 #include "hotness.h"
 #include "manage_left.h"
@@ -53,6 +54,11 @@ size_t dataplane_shares(const struct dataplane *dp, struct fair_view *ret, size_
 void dataplane_guard(const struct dataplane *dp, struct guard_view *ret)
 {
 	guard_look(dp->guard, ret);
+}
+
+size_t dataplane_pressure(const struct dataplane *dp, struct guard_pressure_view *ret, size_t max)
+{
+	return guard_pressure_look(dp->pressure, ret, max);
 }
 
 void dataplane_victims(const struct dataplane *dp, struct victims_view *ret)

@@ -34,13 +34,11 @@ _Static_assert(LEFT_MAX <= WORD_REASON_MASK + 1, "a reason has its bits");
 _Static_assert(RULES_MAX <= WORD_RULE_MASK, "a rule has its bits, and none is 0");
 
 const char *const manage_reason_name[LEFT_MAX] = {
-	[LEFT_RULE] = "rule",           [LEFT_SMALL] = "small",
-	[LEFT_OPTED_OUT] = "opted_out", [LEFT_PINNED] = "pinned",
-	[LEFT_DEVICE] = "device",       [LEFT_REAL_TIME] = "real_time",
-	[LEFT_POLICY] = "policy",       [LEFT_HUGETLB] = "hugetlb",
-	[LEFT_LOCKED] = "locked",       [LEFT_SHARED] = "shared",
-	[LEFT_FILE] = "file",           [LEFT_FAST_MAX] = "fast_max",
-	[LEFT_PING_PONG] = "ping_pong", [LEFT_NOT_LOOKED_AT] = "not_looked_at",
+	[LEFT_RULE] = "rule",           [LEFT_SMALL] = "small",       [LEFT_OPTED_OUT] = "opted_out",
+	[LEFT_PINNED] = "pinned",       [LEFT_DEVICE] = "device",     [LEFT_REAL_TIME] = "real_time",
+	[LEFT_POLICY] = "policy",       [LEFT_HUGETLB] = "hugetlb",   [LEFT_LOCKED] = "locked",
+	[LEFT_SHARED] = "shared",       [LEFT_FILE] = "file",         [LEFT_FAST_MAX] = "fast_max",
+	[LEFT_PING_PONG] = "ping_pong", [LEFT_PRESSURE] = "pressure", [LEFT_NOT_LOOKED_AT] = "not_looked_at",
 };
 
 struct manage {

@@ -3,6 +3,7 @@
 #include "clock.h"
 #include "config.h"
 #include "fair.h"
+#include "guard_pressure.h"
 #include "manage.h"
 #include "manage_fast.h"
 #include "migrator_internal.h"
@@ -108,6 +109,11 @@ void migrator_manage_round_over(struct migrator_pass_state *p)
 	}
 }
 
+bool migrator_manage_in_peace(const struct migrator_pass_state *p, const struct owner *owner, uint64_t now_ns)
+{
+	return p->m->params.pressure && guard_pressure_holds(p->m->params.pressure, p->config, owner, now_ns);
+}
+
 enum migrator_manage migrator_manage_ask(struct migrator_pass_state *p, const struct hotness_candidate *c,
 					 uint64_t now_ns, struct manage_answer *ret)
 {
@@ -117,6 +123,11 @@ enum migrator_manage migrator_manage_ask(struct migrator_pass_state *p, const st
 	if (!owner)
 		return MIGRATOR_LEAVES;
 	p->party = fair_of(owner);
+	p->in_peace = migrator_manage_in_peace(p, owner, now_ns);
+	if (p->in_peace) {
+		migrator_manage_left(p, c, LEFT_PRESSURE);
+		return MIGRATOR_WAITS;
+	}
 	manage_ask(p->m->params.manage, owner, c->addr, now_ns, ret);
 	if (ret->verdict == MANAGE_MOVE || ret->verdict == MANAGE_OBSERVE)
 		manage_ask_share(p->m->params.manage, &p->config->manage_rules, p->fast_tier_bytes, c->page_bytes, ret);
@@ -160,7 +171,8 @@ bool migrator_manage_again(struct migrator_pass_state *p, const struct hotness_c
 	if (owner && owner->pid == c->pid && owner->start_ticks == c->start_ticks) {
 		p->party = fair_of(owner);
 		manage_ask(p->m->params.manage, owner, c->addr, clock_now_ns(p->m->params.clock), ret);
-		may = ret->verdict == MANAGE_MOVE || (p->observing && ret->verdict == MANAGE_OBSERVE);
+		may = !migrator_manage_in_peace(p, owner, clock_now_ns(p->m->params.clock));
+		may = may && (ret->verdict == MANAGE_MOVE || (p->observing && ret->verdict == MANAGE_OBSERVE));
 	}
 	rcu_leave();
 	return may;

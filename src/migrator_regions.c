@@ -359,7 +359,8 @@ void migrator_regions(struct migrator_pass_state *p)
 			} else if (may == MIGRATOR_WAITS ||
 				   (may == MIGRATOR_MAY_MOVE && (nid = place_for(p, &job, &skipped)) < 0)) {
 				m->next_region = slot + 1;
-				if (may == MIGRATOR_MAY_MOVE && skipped ? ++skips == SKIPS_MAX : ++misses == MISSES_MAX)
+				if ((may == MIGRATOR_MAY_MOVE ? skipped : p->in_peace) ? ++skips == SKIPS_MAX
+										       : ++misses == MISSES_MAX)
 					return;
 				continue;
 			}

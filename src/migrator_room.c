@@ -196,7 +196,8 @@ static void look_at_victims(struct migrator_pass_state *p, struct migrator_room 
 		room->moved_bytes[i] = 0;
 		rcu_enter();
 		owner = owners_at(p->m->params.owners, victim->owner_slot);
-		if (owner && owner->pid == victim->pid && owner->start_ticks == victim->start_ticks)
+		if (owner && owner->pid == victim->pid && owner->start_ticks == victim->start_ticks &&
+		    !migrator_manage_in_peace(p, owner, now_ns))
 			manage_ask(p->m->params.manage, owner, first, now_ns, &answer);
 		rcu_leave();
 		room->skip[i] = answer.verdict != MANAGE_MOVE ||

@@ -59,6 +59,8 @@ static const struct {
 	  "raise fast_max_percent in that rule" },
 	{ "ping_pong", "its pages go up and down, so a guard lets the process rest",
 	  "guard.resume_after_sec is how long; guard.ping_pong_percent is when" },
+	{ "pressure", "its control group is short of memory: a guard holds",
+	  "give it more memory, or raise guard.pressure_percent" },
 	{ "not_looked_at", "it was not looked at yet, or nothing is mapped there any more", "a second or two" },
 };
 

@@ -427,6 +427,18 @@ static void put_shares(struct screen *s)
 	}
 }
 
+/* Control groups that are short of memory. */
+static void put_pressure(struct screen *s)
+{
+	size_t i;
+	json_t *group;
+
+	json_array_foreach (json_object_get(s->doc, "pressure"), i, group)
+		row(s, i == 0 ? "In peace" : "", 2, "%s: %s; not moved for %llu s more",
+		    *doc_text(group, "cgroup") ? doc_text(group, "cgroup") : "the machine", doc_text(group, "cause"),
+		    (unsigned long long)(doc_number(group, "left_ns") / 1000000000));
+}
+
 /* What it is good for, in words; nothing while nothing is held out. */
 static void put_helps(struct screen *s)
 {
@@ -562,6 +574,7 @@ int print_status(FILE *out, const char *json, bool colour)
 	put_room(&s);
 	put_resting(&s);
 	put_shares(&s);
+	put_pressure(&s);
 	put_helps(&s);
 	put_rest(&s);
 	put_hints(&s);

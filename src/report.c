@@ -344,15 +344,28 @@ static json_t *make_shares(const struct report *report, bool *ok)
 
 	for (size_t i = 0; i < report->n_shares; i++) {
 		const struct report_share *share = &report->shares[i];
-		json_t *object = json_object();
 
-		put(object, "uid", json_integer(share->uid), ok);
-		put(object, "rule", json_integer(share->rule), ok);
-		put(object, "has_bytes", unsigned_number(share->has_bytes), ok);
-		put(object, "wants_bytes", unsigned_number(share->wants_bytes), ok);
-		put(object, "share_bytes", unsigned_number(share->share_bytes), ok);
-		put(object, "held", json_boolean(share->held), ok);
-		append(list, object, ok);
+		append(list,
+		       json_pack("{s:I, s:i, s:o, s:o, s:o, s:b}", "uid", (json_int_t)share->uid, "rule", share->rule,
+				 "has_bytes", unsigned_number(share->has_bytes), "wants_bytes",
+				 unsigned_number(share->wants_bytes), "share_bytes",
+				 unsigned_number(share->share_bytes), "held", share->held),
+		       ok);
+	}
+	return list;
+}
+
+static json_t *make_pressure(const struct report *report, bool *ok)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < report->n_pressure; i++) {
+		const struct report_pressure *group = &report->pressure[i];
+
+		append(list,
+		       json_pack("{s:o, s:o, s:o}", "cgroup", text(group->cgroup), "cause", text(group->cause),
+				 "left_ns", unsigned_number(group->left_ns)),
+		       ok);
 	}
 	return list;
 }
@@ -494,6 +507,7 @@ char *report_json(const struct report *report)
 	put(doc, "policy", make_policy(&report->policy, &ok), &ok);
 	put(doc, "room", make_room(&report->room, &ok), &ok);
 	put(doc, "shares", make_shares(report, &ok), &ok);
+	put(doc, "pressure", make_pressure(report, &ok), &ok);
 	put(doc, "guard", make_guard(&report->guard, &ok), &ok);
 	put(doc, "helps", make_helps(&report->helps, &ok), &ok);
 	put(doc, "kernel", make_kernel(report, &ok), &ok);

@@ -327,9 +327,10 @@ static void unbuilt_parts_are_refused(void)
 #define OPTION_UNBUILT(key, what) { key, what },
 #include "options.def"
 #include "options_undef.h"
+		{ NULL, NULL }, /* there may be none */
 	};
 
-	for (size_t i = 0; i < N(rows); i++) {
+	for (size_t i = 0; rows[i][0]; i++) {
 		struct config config;
 		char part[256], below[128];
 

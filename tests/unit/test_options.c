@@ -17,6 +17,7 @@ static const char *const unbuilt_keys[] = {
 #define OPTION_UNBUILT(key, what) key,
 #include "options.def"
 #include "options_undef.h"
+	NULL, /* there may be none */
 };
 
 #define N(array) (sizeof(array) / sizeof((array)[0]))
@@ -81,7 +82,7 @@ static void aliases_and_unbuilt_hide_nothing(void)
 		CU_ASSERT_PTR_NULL(strchr(alias_keys[i], '.'));
 		CU_ASSERT(target->type == OPTION_TYPE_INT || strcmp(alias_keys[i], "enabled_sources") == 0);
 	}
-	for (size_t i = 0; i < N(unbuilt_keys); i++) {
+	for (size_t i = 0; unbuilt_keys[i]; i++) {
 		size_t len = strlen(unbuilt_keys[i]);
 
 		CU_ASSERT_PTR_NULL(option_find(unbuilt_keys[i]));

@@ -54,6 +54,8 @@ static const struct report_left left[] = { { "shared", 8192 }, { "rule", 1ULL <<
 static const struct report_migrator migrators[] = { { 5, "nothing: all that is hot is moved", 384, 50000, 2500,
 						      1200000 } };
 
+static const struct report_pressure pressure[] = { { "/app.slice", "its memory goes to swap", 3000000000 } };
+
 static const struct report_share shares[] = {
 	{ .uid = 1004, .rule = 2, .has_bytes = 7 * MIB, .wants_bytes = 2 * MIB, .share_bytes = 5 * MIB, .held = true },
 	{ .uid = 0, .rule = -1, .has_bytes = 4096, .share_bytes = 5 * MIB },
@@ -71,6 +73,8 @@ static struct report make_report(const struct stats *stats)
 			   .move_ratio = 0.01,
 			   .far_held = 0.5,
 			   .far_moved = 0.145 },
+		.pressure = pressure,
+		.n_pressure = 1,
 		.shares = shares,
 		.n_shares = 2,
 		.guard = { .cause = "x",
@@ -169,7 +173,7 @@ static void document_is_what_users_were_promised(void)
 					    "migrators",      "map",           "processes",  "policy",
 					    "kernel",         "tuned",         "room",       "guard",
 					    "helps",          "guests",        "pause",      "file",
-					    "shares" };
+					    "shares",         "pressure" };
 	struct stats *stats = stats_new();
 	struct stats_slot *slot = stats_slot_new(stats);
 	static const struct report_owner owners[] = {
@@ -198,6 +202,9 @@ static void document_is_what_users_were_promised(void)
 	CU_ASSERT(json_is_null(at(doc, "helps.latency_held_cycles")));
 	CU_ASSERT_DOUBLE_EQUAL(json_real_value(at(doc, "helps.cpu_back")), 0.09, 1e-12);
 	CU_ASSERT_DOUBLE_EQUAL(json_real_value(at(doc, "helps.move_ratio")), 0.01, 1e-12);
+	CU_ASSERT_EQUAL(json_array_size(at(doc, "pressure")), 1);
+	CU_ASSERT(text_is(json_array_get(at(doc, "pressure"), 0), "cgroup", "/app.slice"));
+	CU_ASSERT_EQUAL(number_at(json_array_get(at(doc, "pressure"), 0), "left_ns"), 3000000000);
 	CU_ASSERT_EQUAL(json_array_size(at(doc, "shares")), 2);
 	CU_ASSERT_EQUAL(number_at(json_array_get(at(doc, "shares"), 0), "has_bytes"), 7 * MIB);
 	CU_ASSERT_EQUAL(number_at(json_array_get(at(doc, "shares"), 1), "rule"), -1);
