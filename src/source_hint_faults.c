@@ -31,15 +31,17 @@
 #define RATE_NAME "kernel.numa_balancing_promote_rate_limit_MBps"
 #define OPTION    "hint_faults = { manage_sysctls = true; }"
 
-struct state {
-	struct source_events *events;
-	bool managed; /* the settings are ours to set and to put back */
-};
-
 struct settings {
 	uint64_t mode;
 	uint64_t rate;
 	bool has_rate; /* else the kernel is older than 6.1 */
+};
+
+struct state {
+	struct source_events *events;
+	bool managed;           /* the settings are ours to set and to put back */
+	bool changed;           /* they were set */
+	struct settings before; /* then */
 };
 
 /*
@@ -203,6 +205,7 @@ static int set(struct source *source, enum privops_setting setting, uint64_t val
 static int take_over(struct source *source, const struct settings *settings)
 {
 	uint64_t mode = settings->mode | MODE_TIERING;
+	struct state *state = source->state;
 	char did[2][96] = { "", "" };
 	int r;
 
@@ -217,8 +220,24 @@ static int take_over(struct source *source, const struct settings *settings)
 		snprintf(did[0], sizeof(did[0]), "; " RATE_NAME " from %" PRIu64 " to 0", settings->rate);
 	if (settings->mode != mode)
 		snprintf(did[1], sizeof(did[1]), "; " MODE_NAME " from %" PRIu64 " to %" PRIu64, settings->mode, mode);
+	state->changed = true;
+	state->before = *settings;
 	log_notice("source hint_faults: set by hint_faults.manage_sysctls, until pghotd ends%s%s", did[0], did[1]);
 	return 0;
+}
+
+/* The saved file says what to put back. Whoever removes it takes that away, and should know. */
+static void say_unsaved(struct source *source)
+{
+	const struct state *state = source->state;
+	struct settings now;
+	char why[SOURCE_WHY_MAX];
+
+	if (!state->changed || read_settings(&source->env, &now, why) < 0 || !is_well(&now))
+		return;
+	log_warning("cannot put back the settings: somebody has removed %s; run: sysctl -w " MODE_NAME "=%" PRIu64
+		    " " RATE_NAME "=%" PRIu64,
+		    source->env.privops->saved_path, state->before.mode, state->before.rate);
 }
 
 static void put_back(struct source *source)
@@ -229,6 +248,8 @@ static void put_back(struct source *source)
 	if (r < 0)
 		log_warning("cannot put back the settings saved in %s: %s; look at it, then: pghotd --restore",
 			    source->env.privops->saved_path, strerror(-r));
+	else if (restored.restored + restored.left + restored.failed == 0)
+		say_unsaved(source);
 }
 
 static void hint_faults_close(struct source *source)

@@ -287,6 +287,15 @@ else
 	echo 'hint_faults = { manage_sysctls = true; };' >"$conf"
 fi
 
+# Who tidies up too much under it is told what to do by hand.
+start_daemon || exit 1
+rm "$tmp/run/saved"
+stop_daemon
+has log "has removed $tmp/run/saved; run: sysctl -w kernel.numa_balancing=0 kernel.numa_balancing_promote_rate_limit_MBps=7" \
+	"what can't be put back is said"
+echo 0 >"$root/proc/sys/kernel/numa_balancing"
+echo 7 >"$root/proc/sys/kernel/numa_balancing_promote_rate_limit_MBps"
+
 # Killed: the next start puts back what it found, and so does --restore.
 start_daemon || exit 1
 kill -KILL "$daemon"
