@@ -28,3 +28,9 @@ int bus_listen_open(struct bus_listen *ret, const char *path, gid_t gid);
 
 /* Stop listening and remove @path if it is still this socket. The lock's file stays: removing it would race. */
 void bus_listen_close(struct bus_listen *listen, const char *path);
+
+/*
+ * Does a daemon that runs listen at @path, or is it about to? By its lock, so a daemon that hangs counts, too. Any
+ * thread; any process that may read the lock file.
+ */
+bool bus_listen_is_taken(const char *path);

@@ -135,3 +135,15 @@ void bus_listen_close(struct bus_listen *listen, const char *path)
 	close(listen->lock_fd);
 	listen->fd = listen->lock_fd = -1;
 }
+
+bool bus_listen_is_taken(const char *path)
+{
+	char name[PATH_MAX];
+	_cleanup_close_ int fd = -1;
+
+	if (snprintf(name, sizeof(name), "%s.lock", path) >= (int)sizeof(name))
+		return false;
+	/* To read only, which is enough for root without CAP_DAC_OVERRIDE; not blocking: it may have become a pipe. */
+	fd = open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+}

@@ -15,6 +15,7 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
+#include "bus_listen.h"
 #include "cleanup.h"
 #include "helper.h"
 #include "log.h"
@@ -141,7 +142,8 @@ __attribute__((noreturn)) static void be_forked(const struct daemon_options *opt
 		r = privops_drop_caps(privops_helper_caps);
 	if (r == 0)
 		r = privops_serve(&params);
-	if (r == 0)
+	/* One that still listens there is not ours, which has ended: it needs them, and puts them back itself. */
+	if (r == 0 && !(options->socket_path && bus_listen_is_taken(options->socket_path)))
 		r = privops_restore(&params.helper.priv, &restored);
 	if (r < 0)
 		log_error("helper: %s", strerror(-r));

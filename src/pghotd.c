@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <grp.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 
 #include "build_config.h"
+#include "bus_listen.h"
 #include "cleanup.h"
 #include "clock.h"
 #include "daemon.h"
@@ -443,20 +442,6 @@ static int list_sources(const struct daemon_options *options)
 	return works ? EXIT_OK : EXIT_CANNOT_WORK;
 }
 
-/*
- * A daemon that runs puts its settings back itself; to do so under it would leave it without samples. systemd calls
- * --restore also behind a start that failed because another daemon runs.
- */
-static bool daemon_runs(const struct daemon_options *options)
-{
-	char path[PATH_MAX];
-	_cleanup_close_ int fd = -1;
-
-	snprintf(path, sizeof(path), "%s.lock", options->socket_path);
-	fd = open(path, O_RDWR | O_CLOEXEC);
-	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
-}
-
 /* What is in one file. An exit status. */
 static int restore_file(const struct daemon_options *options, const char *path)
 {
@@ -480,7 +465,11 @@ static int restore(const struct daemon_options *options)
 	bool saved;
 	int r, status;
 
-	if (daemon_runs(options)) {
+	/*
+	 * A daemon that runs puts its settings back itself; to do so under it would leave it without samples. systemd
+	 * calls --restore also behind a start that failed because another daemon runs.
+	 */
+	if (bus_listen_is_taken(options->socket_path)) {
 		log_info("a pghotd is running and puts back its settings when it ends: nothing done");
 		return EXIT_OK;
 	}

@@ -75,6 +75,11 @@ settings_are() {
 }
 
 # shellcheck disable=SC2317 # wait_until calls it
+one_helper() {
+	[ "$(cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' ' ' | grep -o -e "--run-dir $tmp/run " | wc -l)" -eq 2 ]
+}
+
+# shellcheck disable=SC2317 # wait_until calls it
 status_names_helper() {
 	"$pghotctl" status >"$tmp/status" 2>&1
 	[ $? -eq 2 ] && grep -q 'helper process' "$tmp/status"
@@ -116,6 +121,10 @@ same "the helper sets what hint faults need" "$(settings)" "2 0 "
 same "what to put back is root's" "$(stat -c '%u %a' "$saved")" "0 600"
 expect 0 "--restore leaves the settings of one that runs" "$pghotd" --restore --root "$root" --run-dir "$tmp/run"
 same "and they stay" "$(settings)" "2 0 "
+expect 1 "a second daemon" "$pghotd" --user nobody --foreground --root "$root" --run-dir "$tmp/run" -c "$conf"
+has err "another pghotd is running" "a second daemon says why"
+wait_until "its helper ends with it" one_helper
+same "and leaves the settings of the first" "$(settings)" "2 0 "
 kill -KILL "$(helper_pid)"
 wait_until "status says that the helper is gone" status_names_helper
 end_daemon -TERM
