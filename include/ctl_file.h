@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #define CTL_FILE_ERROR_MAX 512
+#define CTL_FILE_WAIT_MS   3000
 
 struct ctl_file {
 	char path[PATH_MAX]; /* with links followed: what is replaced */
@@ -20,11 +21,21 @@ struct ctl_file {
 	char *text;             /* "" of one that doesn't exist */
 	uint64_t mark;          /* config_mark() of it; 0: it doesn't exist */
 	char new[PATH_MAX + 8]; /* written beside it; "": not yet */
+	int lock_fd;            /* 0: not locked */
+	char lock[PATH_MAX + 8];
 };
 
 /*
- * Read @path, following links. 0, also where there is none, or -errno with @error (CTL_FILE_ERROR_MAX bytes): -EINVAL:
- * no ordinary file, too large, no text, or a link to nothing. Close it in any case.
+ * Before ctl_file_read(), on a @file that is all 0: wait until nobody else saves into @path, CTL_FILE_WAIT_MS at most,
+ * by a file beside it that is there meanwhile. 0, or -errno with @error: -EBUSY: somebody still does. Close it in any
+ * case.
+ */
+int ctl_file_lock(struct ctl_file *file, const char *path, char *error);
+
+/*
+ * Read @path, following links, into a @file that is all 0 but for its lock. 0, also where there is none, or -errno with
+ * @error (CTL_FILE_ERROR_MAX bytes): -EINVAL: no ordinary file, too large, no text, or a link to nothing. Close it in
+ * any case.
  */
 int ctl_file_read(struct ctl_file *file, const char *path, char *error);
 

@@ -2,15 +2,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "cleanup.h"
 #include "config.h"
 #include "ctl_file.h"
 
+#define LOCK_POLL_MS   20
 #define FILE_MAX_BYTES (1u << 20) /* as config_load() */
 
 static int fail(char *error, const char *path, int r, const char *what)
@@ -32,13 +35,43 @@ static int find_missing(struct ctl_file *file, const char *path, char *error)
 	return file->text ? 0 : fail(error, path, -ENOMEM, NULL);
 }
 
+/* Is @fd still the file of that name? Whoever had the lock before has removed it. */
+static bool is_there(int fd, const char *name)
+{
+	struct stat ours, there;
+
+	return fstat(fd, &ours) == 0 && lstat(name, &there) == 0 && ours.st_dev == there.st_dev &&
+	       ours.st_ino == there.st_ino;
+}
+
+/* A file of its own, for its owner alone: one that others can open, they can hold for ever. */
+int ctl_file_lock(struct ctl_file *file, const char *path, char *error)
+{
+	char real[PATH_MAX];
+
+	if (!realpath(path, real))
+		snprintf(real, sizeof(real), "%s", path);
+	snprintf(file->lock, sizeof(file->lock), "%s.lock", real);
+	for (int waited_ms = 0; waited_ms < CTL_FILE_WAIT_MS; waited_ms += LOCK_POLL_MS) {
+		_cleanup_close_ int fd = open(file->lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+
+		if (fd < 0)
+			return fail(error, real, -errno, NULL);
+		if (flock(fd, LOCK_EX | LOCK_NB) == 0 && is_there(fd, file->lock)) {
+			file->lock_fd = take_fd(fd);
+			return 0;
+		}
+		poll(NULL, 0, LOCK_POLL_MS);
+	}
+	return fail(error, real, -EBUSY, "another pghotctl saves into it");
+}
+
 int ctl_file_read(struct ctl_file *file, const char *path, char *error)
 {
 	_cleanup_close_ int fd = -1;
 	size_t len = 0;
 	ssize_t n;
 
-	memset(file, 0, sizeof(*file));
 	if (!realpath(path, file->path))
 		return errno == ENOENT ? find_missing(file, path, error) : fail(error, path, -errno, NULL);
 	fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
@@ -160,4 +193,10 @@ void ctl_file_close(struct ctl_file *file)
 	file->new[0] = '\0';
 	free(file->text);
 	file->text = NULL;
+	if (file->lock_fd == 0)
+		return;
+	/* Before the lock goes, or it could be the next one's. */
+	unlink(file->lock);
+	close(file->lock_fd);
+	file->lock_fd = 0;
 }

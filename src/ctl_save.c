@@ -38,10 +38,8 @@ _Static_assert(CTL_CLIENT_ERROR_MAX >= CTL_FILE_ERROR_MAX && CTL_CLIENT_ERROR_MA
 static int refuse_file(const struct save *save, int r)
 {
 	if (r == -EACCES || r == -EPERM)
-		return ctl_fail(EXIT_NO_PERMISSION,
-				"cannot save: %s; nothing was changed (as root: sudo pghotctl "
-				"tune ... --save)",
-				save->error);
+		return ctl_fail(EXIT_NO_PERMISSION, "cannot save: %s; nothing was changed%s", save->error,
+				geteuid() == 0 ? "" : " (as root: sudo pghotctl tune ... --save)");
 	return ctl_fail(EXIT_REFUSED, "cannot save: %s; nothing was changed", save->error);
 }
 
@@ -53,12 +51,10 @@ static bool may_name_file(const struct save *save, const char *path)
 	return uid == 0 || uid == geteuid() || strcmp(path, PGHOTD_CONF) == 0;
 }
 
-/* Reads the file, which must be the one that the daemon has read. */
-static int read_file(struct save *save)
+/* Alone with the file from here on. 0 or the exit status. */
+static int lock_file(struct save *save)
 {
-	const json_t *file = json_object_get(save->status, "file");
-	const char *path = doc_text(file, "path"), *mark = doc_text(file, "mark");
-	char now[24] = "";
+	const char *path = doc_text(json_object_get(save->status, "file"), "path");
 	int r;
 
 	if (!*path)
@@ -68,6 +64,18 @@ static int read_file(struct save *save)
 				"cannot save: pghotd runs as another user, so only " PGHOTD_CONF
 				" is written for it, and it has read %.300s; nothing was changed: edit that by hand",
 				path);
+	r = ctl_file_lock(&save->file, path, save->error);
+	return r < 0 ? refuse_file(save, r) : 0;
+}
+
+/* Reads the file, which must be the one that the daemon has read. */
+static int read_file(struct save *save)
+{
+	const json_t *file = json_object_get(save->status, "file");
+	const char *path = doc_text(file, "path"), *mark = doc_text(file, "mark");
+	char now[24] = "";
+	int r;
+
 	r = ctl_file_read(&save->file, path, save->error);
 	if (r < 0)
 		return refuse_file(save, r);
@@ -120,8 +128,11 @@ static int add_tuned(struct save *save, const char *key)
 static int ask(struct save *save)
 {
 	_cleanup_free_ char *text = NULL;
-	int r = ctl_client_call(save->client, "GetStatus", NULL, NULL, &text, save->error);
+	int r;
 
+	json_decref(take_ptr(save->status));
+	free(take_ptr(save->options));
+	r = ctl_client_call(save->client, "GetStatus", NULL, NULL, &text, save->error);
 	if (r == 0)
 		r = ctl_client_call(save->client, "ListOptions", NULL, NULL, &save->options, save->error);
 	if (r < 0)
@@ -234,6 +245,18 @@ static int run(struct save *save, const char *key, const char *value)
 	sigset_t signals;
 	int r = ask(save);
 
+	if (r != 0)
+		return r;
+	/* Between the daemon and the file nobody should stop us. */
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGHUP);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+	r = lock_file(save);
+	/* Somebody may have saved meanwhile. */
+	if (r == 0)
+		r = ask(save);
 	if (r == 0)
 		r = read_file(save);
 	if (r == 0)
@@ -242,12 +265,6 @@ static int run(struct save *save, const char *key, const char *value)
 		return r;
 	if (value)
 		(void)ctl_tune_value(save->options, save->option[0]->key, was, sizeof(was));
-	/* Between the daemon and the file nobody should stop us. */
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGINT);
-	sigaddset(&signals, SIGTERM);
-	sigaddset(&signals, SIGHUP);
-	sigprocmask(SIG_BLOCK, &signals, NULL);
 	r = apply(save, value, was);
 	if (r == 0 && save->n > 0)
 		tell_daemon(save);

@@ -54,6 +54,20 @@ expect 0 "tune" "$pghotctl" tune promote.burst_ms=70
 expect 0 "save one of them as it is" "$pghotctl" tune promote.burst_ms --save
 sed -i 's/= 60/= 70/' "$tmp/wanted"
 same_file "it is saved"
+# At once: each is saved, or told that it isn't; none undoes another's.
+for value in 71 72 73 74 75 76; do
+	"$pghotctl" tune promote.burst_ms=$value --save >"$tmp/at-once-$value" 2>&1 &
+	saving="${saving:-} $!"
+done
+# shellcheck disable=SC2086 # one word each
+wait $saving
+cat "$tmp"/at-once-* >"$tmp/out"
+: >"$tmp/err"
+has out "^saved in" "of six at once"
+if [ "$(grep -c -e '^saved in' -e '; nothing was changed' "$tmp/out")" -eq 6 ]; then ok "six at once"; else not_ok "six at once"; fi
+runs promote.burst_ms "$(sed -n 's/.*burst_ms = \([0-9]*\);/\1/p' "$conf")" "what is saved last runs"
+expect 0 "and then one more" "$pghotctl" tune promote.burst_ms=70 --save
+same_file "as before"
 expect 0 "save what needs a restart" "$pghotctl" tune control.group=adm --save
 has out "^control.group: pghot -> adm, with the next start of pghotd$" "it says that it needs one"
 runs control.group pghot "what runs stays"
