@@ -143,7 +143,10 @@ bool bus_listen_is_taken(const char *path)
 
 	if (snprintf(name, sizeof(name), "%s.lock", path) >= (int)sizeof(name))
 		return false;
-	/* To read only, which is enough for root without CAP_DAC_OVERRIDE; not blocking: it may have become a pipe. */
+	/*
+	 * To read only, which is enough for root without CAP_DAC_OVERRIDE; not blocking, as it may have become a pipe;
+	 * and the lock is shared, as two may ask at once.
+	 */
 	fd = open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }

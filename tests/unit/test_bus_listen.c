@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -39,4 +40,29 @@ static void few_wait_at_the_door(void)
 	CU_ASSERT_EQUAL(rmdir(folder), 0);
 }
 
-TEST_MAIN(bus_listen, TEST(few_wait_at_the_door))
+/* By whoever asks, as often as they like; what was left by a daemon that is gone says nothing. */
+static void a_daemon_is_seen_by_its_lock(void)
+{
+	char folder[] = "/tmp/pghot-listen-XXXXXX", path[128], lock[160];
+	struct bus_listen listening;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/bus", folder);
+	snprintf(lock, sizeof(lock), "%s/bus.lock", folder);
+	CU_ASSERT(!bus_listen_is_taken(path));
+	CU_ASSERT_EQUAL_FATAL(bus_listen_open(&listening, path, (gid_t)-1), 0);
+	CU_ASSERT(bus_listen_is_taken(path));
+	CU_ASSERT(bus_listen_is_taken(path));
+	bus_listen_close(&listening, path);
+	CU_ASSERT_EQUAL(access(lock, F_OK), 0);
+	CU_ASSERT(!bus_listen_is_taken(path));
+	CU_ASSERT_EQUAL_FATAL(bus_listen_open(&listening, path, (gid_t)-1), 0);
+	bus_listen_close(&listening, path);
+	unlink(lock);
+	CU_ASSERT_EQUAL(mkfifo(lock, 0600), 0);
+	CU_ASSERT(!bus_listen_is_taken(path));
+	unlink(lock);
+	CU_ASSERT_EQUAL(rmdir(folder), 0);
+}
+
+TEST_MAIN(bus_listen, TEST(few_wait_at_the_door), TEST(a_daemon_is_seen_by_its_lock))
