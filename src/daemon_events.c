@@ -244,6 +244,9 @@ int daemon_set_up_events(struct daemon *daemon)
 	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGHUP);
+	/* Sent to a wrong pid, they would end it with the settings still set. */
+	sigaddset(&signals, SIGUSR1);
+	sigaddset(&signals, SIGUSR2);
 	sigaddset(&signals, SIGPIPE); /* a client that hung up is an error return, not a signal */
 	sigprocmask(SIG_BLOCK, &signals, NULL);
 	r = sd_event_add_signal(e, NULL, SIGTERM, on_stop, daemon);

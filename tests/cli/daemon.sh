@@ -287,6 +287,15 @@ else
 	echo 'hint_faults = { manage_sysctls = true; };' >"$conf"
 fi
 
+# A signal that means nothing to it does nothing.
+start_daemon || exit 1
+kill -USR1 "$daemon"
+kill -USR2 "$daemon"
+expect 0 "status after SIGUSR1 and SIGUSR2" "$pghotctl" status
+stop_daemon
+same "and it stops as always" "$stopped" 0
+same "with its settings put back" "$(settings)" "0 7 "
+
 # Who tidies up too much under it is told what to do by hand.
 start_daemon || exit 1
 rm "$tmp/run/saved"
