@@ -3,10 +3,9 @@
  * owners_map: of what kind each part of a process's memory is, as far as it decides whether its pages may move: a
  * snapshot, made from /proc/PID/maps and numa_maps, and from smaps when the process has locked memory.
  *
- * numa_maps and smaps walk all pages of a process (79 ms for 6 GiB), mapping by mapping; the kernel holds the process's
- * memory map for reading for as long as it fills what is asked for, and the process waits for that when it maps
- * something. So few mappings at a time are asked for, and a snapshot is for a thread that nobody waits for, and for
- * rare moments. Source: show_numa_map(), fs/proc/task_mmu.c; seq_read_iter(), fs/seq_file.c.
+ * numa_maps and smaps walk all pages of a process (79 ms for 6 GiB), mapping by mapping. The process may wait for that
+ * when it maps something, though as little as can be (maps_lines.h), and a snapshot is for a thread that nobody waits
+ * for, and for rare moments. Source: show_numa_map(), fs/proc/task_mmu.c.
  */
 #pragma once
 

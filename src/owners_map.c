@@ -3,14 +3,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cleanup.h"
+#include "maps_lines.h"
 #include "owners_facts.h"
 #include "owners_map.h"
 
-#define BUFFER_BYTES 65536
-#define READ_BYTES   512      /* see owners_map.h */
 #define KIND_MASK    0xfffULL /* ranges begin and end at pages */
 #define FIRST_RANGES 64
 
@@ -119,8 +117,9 @@ static bool parse_mapping(const char *line, struct range *ret, const char **ret_
 	return ret->end > ret->start && ((ret->start | ret->end) & KIND_MASK) == 0;
 }
 
-static int add_mapping(struct reading *reading, const char *line)
+static int add_mapping(void *ctx, char *line)
 {
+	struct reading *reading = ctx;
 	struct owners_map *map = reading->map;
 	const char *rest, *path;
 	struct range range;
@@ -167,8 +166,9 @@ static struct range *come_to(struct reading *reading, uint64_t start)
 }
 
 /* "start policy words...": "7f0000000000 bind:1 anon=4096 dirty=4096 N1=4096 kernelpagesize_kB=4" */
-static int add_policy(struct reading *reading, const char *line)
+static int add_policy(void *ctx, char *line)
 {
+	struct reading *reading = ctx;
 	const char *p = line, *policy;
 	struct range *range;
 	uint64_t start;
@@ -192,8 +192,9 @@ static int add_policy(struct reading *reading, const char *line)
 }
 
 /* smaps: the line of maps, and under it "VmFlags: rd wr mr mw me ac lo sd". */
-static int add_lock(struct reading *reading, const char *line)
+static int add_lock(void *ctx, char *line)
 {
+	struct reading *reading = ctx;
 	const char *rest;
 	struct range range;
 
@@ -207,47 +208,6 @@ static int add_lock(struct reading *reading, const char *line)
 		if (begins(w, "lo ") || strcmp(w, "lo") == 0)
 			reading->map->range[reading->at].start |= MEMORY_LOCKED;
 	return 0;
-}
-
-/*
- * Hand each line of a file to @take. A line longer than the buffer is no line of these files (a path has at most 4096
- * bytes, each of which may become four).
- */
-static int read_lines(int fd, struct reading *reading, int (*take)(struct reading *reading, const char *line),
-		      bool (*go_on)(void *ctx), void *ctx)
-{
-	_cleanup_free_ char *buf = malloc(BUFFER_BYTES + 1);
-	size_t len = 0;
-
-	if (!buf)
-		return -ENOMEM;
-	for (;;) {
-		ssize_t n = read(fd, buf + len, BUFFER_BYTES - len < READ_BYTES ? BUFFER_BYTES - len : READ_BYTES);
-		char *line = buf, *end;
-		int r;
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		len += (size_t)n;
-		buf[len] = '\0';
-		while ((end = memchr(line, '\n', len - (size_t)(line - buf)))) {
-			*end = '\0';
-			r = take(reading, line);
-			if (r < 0)
-				return r;
-			line = end + 1;
-		}
-		if (n == 0)
-			return 0;
-		len -= (size_t)(line - buf);
-		memmove(buf, line, len);
-		if (len == BUFFER_BYTES)
-			return -EBADMSG;
-		if (go_on && !go_on(ctx))
-			return -ECANCELED;
-	}
 }
 
 /* Neighbours of one kind are one range: a program has hundreds of mappings of libraries alone. */
@@ -278,7 +238,7 @@ struct owners_map *owners_map_read(const struct fsroot *root, uint32_t pid, bool
 {
 	static const struct {
 		const char *name;
-		int (*take)(struct reading *reading, const char *line);
+		int (*take)(void *ctx, char *line);
 		bool for_locks;
 	} files[] = { { "maps", add_mapping, false }, { "numa_maps", add_policy, false }, { "smaps", add_lock, true } };
 	struct owners_map *map = calloc(1, sizeof(*map));
@@ -295,7 +255,7 @@ struct owners_map *owners_map_read(const struct fsroot *root, uint32_t pid, bool
 			r = fd == -ENOENT && !fsroot_exists(root, "proc/%u/stat", pid) ? -ESRCH : fd;
 			break;
 		}
-		r = read_lines(fd, &reading, files[i].take, go_on, ctx);
+		r = maps_lines_read(fd, files[i].take, &reading, go_on, ctx);
 	}
 	if (r < 0) {
 		owners_map_free(map);

@@ -4,14 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cleanup.h"
+#include "maps_lines.h"
 #include "nodeset.h"
 #include "owners_usage.h"
 
-#define KIB_SHIFT  10
-#define READ_BYTES 512 /* few mappings at a time: see owners_map.h */
+#define KIB_SHIFT 10
 
 /* "NAME=NUMBER" of a line, as a whole word. false: this word is none. */
 static bool take_number(const char *word, uint64_t *ret)
@@ -22,7 +21,7 @@ static bool take_number(const char *word, uint64_t *ret)
 		return false;
 	errno = 0;
 	*ret = strtoull(word, &end, 10);
-	return !errno && (*end == ' ' || *end == '\n' || *end == '\0');
+	return !errno && (*end == ' ' || *end == '\0');
 }
 
 /*
@@ -48,38 +47,32 @@ static uint64_t bytes_of(const char *line, const struct nodeset *nodes)
 	return pages * kib << KIB_SHIFT;
 }
 
-static void close_file(FILE **file)
+struct sum {
+	const struct nodeset *nodes;
+	uint64_t bytes;
+};
+
+static int add_line(void *ctx, char *line)
 {
-	if (*file)
-		fclose(*file);
+	struct sum *sum = ctx;
+
+	sum->bytes += bytes_of(line, sum->nodes);
+	return 0;
 }
 
 int owners_usage_read(const struct fsroot *root, uint32_t pid, const struct nodeset *nodes, bool (*go_on)(void *ctx),
 		      void *ctx, uint64_t *ret_bytes)
 {
-	__attribute__((cleanup(close_file))) FILE *file = NULL;
-	_cleanup_free_ char *line = NULL;
-	char buf[READ_BYTES];
-	uint64_t sum = 0;
-	size_t size = 0;
-	int fd = fsroot_open_file(root, "proc/%u/numa_maps", pid);
+	struct sum sum = { .nodes = nodes };
+	_cleanup_close_ int fd = fsroot_open_file(root, "proc/%u/numa_maps", pid);
+	int r;
 
 	*ret_bytes = 0;
 	if (fd < 0)
 		return fd == -ENOENT && !fsroot_exists(root, "proc/%u/stat", pid) ? -ESRCH : fd;
-	file = fdopen(fd, "r");
-	if (!file) {
-		close(fd);
-		return -ENOMEM;
-	}
-	setvbuf(file, buf, _IOFBF, sizeof(buf));
-	while (errno = 0, getline(&line, &size, file) >= 0) {
-		if (go_on && !go_on(ctx))
-			return -ECANCELED;
-		sum += bytes_of(line, nodes);
-	}
-	if (!feof(file))
-		return errno ? -errno : -EIO;
-	*ret_bytes = sum;
+	r = maps_lines_read(fd, add_line, &sum, go_on, ctx);
+	if (r < 0)
+		return r;
+	*ret_bytes = sum.bytes;
 	return 0;
 }

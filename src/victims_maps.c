@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cleanup.h"
+#include "maps_lines.h"
 #include "owners.h"
 #include "parse.h"
 #include "rcu.h"
@@ -89,31 +90,30 @@ static bool parse_line(const char *line, uint64_t *ret_start, uint64_t *ret_end)
 	return true;
 }
 
+struct reading {
+	struct ranges *mapped;
+	uint64_t now_ns;
+};
+
+static int add_line(void *ctx, char *line)
+{
+	struct reading *reading = ctx;
+	struct ranges *mapped = reading->mapped;
+	uint64_t start, end;
+
+	/* Mappings move while they are read. */
+	if (!parse_line(line, &start, &end) || (mapped->n > 0 && start < mapped->range[mapped->n - 1].end))
+		return 0;
+	return add_range(mapped, start, end, reading->now_ns);
+}
+
 /* All that is mapped, neighbours as one. 0 or -errno. */
 static int read_maps(const struct fsroot *root, uint32_t pid, uint64_t now_ns, struct ranges *ret)
 {
-	_cleanup_free_ char *line = NULL;
-	size_t size = 0;
-	FILE *file;
-	int fd, r = 0;
+	struct reading reading = { ret, now_ns };
+	_cleanup_close_ int fd = fsroot_open_file(root, "proc/%u/maps", pid);
 
-	fd = fsroot_open_file(root, "proc/%u/maps", pid);
-	if (fd < 0)
-		return fd;
-	file = fdopen(fd, "r");
-	if (!file) {
-		close(fd);
-		return -ENOMEM;
-	}
-	while (r == 0 && getline(&line, &size, file) > 0) {
-		uint64_t start, end;
-
-		/* Mappings move while they are read. */
-		if (parse_line(line, &start, &end) && (ret->n == 0 || start >= ret->range[ret->n - 1].end))
-			r = add_range(ret, start, end, now_ns);
-	}
-	fclose(file);
-	return r;
+	return fd < 0 ? fd : maps_lines_read(fd, add_line, &reading, NULL, NULL);
 }
 
 /* What of [@start, @end) was there before keeps its age. */
