@@ -25,6 +25,7 @@ struct victims_process {
 
 struct victims_maps {
 	size_t n, room;
+	size_t n_sorted; /* the first so many are by pid: what was there when the round began */
 	struct victims_process *process;
 	/* Of the round: pids to look at, and how far it is. */
 	size_t n_pids, pids_room, next_pid;

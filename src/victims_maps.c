@@ -40,15 +40,36 @@ static int add_pid(void *ctx, const char *name)
 	return 0;
 }
 
+static int compare_u32(uint32_t x, uint32_t y)
+{
+	return (x > y) - (x < y);
+}
+
+static int by_number(const void *a, const void *b)
+{
+	return compare_u32(*(const uint32_t *)a, *(const uint32_t *)b);
+}
+
+static int by_pid(const void *a, const void *b)
+{
+	return compare_u32(((const struct victims_process *)a)->pid, ((const struct victims_process *)b)->pid);
+}
+
 int victims_maps_begin(struct victims_maps *maps, const struct fsroot *root)
 {
 	int r;
+
+	if (maps->n > 0)
+		qsort(maps->process, maps->n, sizeof(*maps->process), by_pid);
+	maps->n_sorted = maps->n;
 
 	maps->n_pids = maps->next_pid = 0;
 	maps->round++;
 	r = fsroot_for_each(root, add_pid, maps, "proc");
 	if (r < 0)
 		maps->n_pids = 0;
+	if (maps->n_pids > 0)
+		qsort(maps->pids, maps->n_pids, sizeof(*maps->pids), by_number);
 	return r;
 }
 
@@ -161,12 +182,12 @@ static int take_maps(struct victims_process *p, struct ranges *mapped, uint64_t 
 	return 0;
 }
 
+/* A pid comes once in a round, so that it is none of those that this round added. */
 static struct victims_process *find(struct victims_maps *maps, uint32_t pid)
 {
-	for (size_t i = 0; i < maps->n; i++)
-		if (maps->process[i].pid == pid)
-			return &maps->process[i];
-	return NULL;
+	const struct victims_process key = { .pid = pid };
+
+	return maps->n_sorted ? bsearch(&key, maps->process, maps->n_sorted, sizeof(key), by_pid) : NULL;
 }
 
 static struct victims_process *find_or_add(struct victims_maps *maps, uint32_t pid)
