@@ -163,6 +163,19 @@ static int add_aged(struct ranges *list, const struct victims_process *before, s
 	return r;
 }
 
+/* Its ranges, without the room for more: most processes have few that are large enough. NULL when there are none. */
+static struct victims_range *trim(struct ranges *list)
+{
+	struct victims_range *less;
+
+	if (list->n == 0) {
+		free(list->range);
+		return NULL;
+	}
+	less = realloc(list->range, list->n * sizeof(*less));
+	return less ? less : list->range;
+}
+
 static int take_maps(struct victims_process *p, struct ranges *mapped, uint64_t now_ns)
 {
 	struct ranges aged = { 0 };
@@ -177,7 +190,7 @@ static int take_maps(struct victims_process *p, struct ranges *mapped, uint64_t 
 		return r;
 	}
 	free(p->range);
-	p->range = aged.range;
+	p->range = trim(&aged);
 	p->n = aged.n;
 	return 0;
 }
