@@ -136,8 +136,9 @@ static void say(const struct group *group, enum guard_pressure_cause cause, uint
 	const char *name = group->path[0] ? group->path : "the machine";
 
 	if (cause == GUARD_WELL)
-		message(MESSAGE_GUARD_CGROUP, (const struct log_field[]){ { "PGHOT_CGROUP", name }, { "PGHOT_REASON", "" } },
-			2, "the guard lets go of control group %s: its memory is moved again", name);
+		message(MESSAGE_GUARD_CGROUP,
+			(const struct log_field[]){ { "PGHOT_CGROUP", name }, { "PGHOT_REASON", "" } }, 2,
+			"the guard lets go of control group %s: its memory is moved again", name);
 	else
 		message(MESSAGE_GUARD_CGROUP,
 			(const struct log_field[]){ { "PGHOT_CGROUP", name },
