@@ -278,7 +278,7 @@ class Check:
         longer = 10 if self.long else 1
         for name, more in (("decode", []), ("memory", ["--daemon", os.path.join(folder, "src", "pghotd")]),
                            ("scan", [f"--seconds={4 * longer}"]), ("pipeline", [f"--seconds={5 * longer}"]),
-                           ("map", [f"--seconds={8 * longer}"]), ("waits", [f"--seconds={5 * longer}"])):
+                           ("map", [f"--seconds={8 * longer}"])):
             step = self.one(counts, f"bench {name}", [os.path.join(folder, "tests", "bench", f"bench_{name}"), *more],
                             260 + 40 * longer, {"TEST_MACHINES": os.path.join(ROOT, "tests", "unit", "machines")},
                             self.NOT_REACHED)
