@@ -33,7 +33,7 @@ def keys(path):
     """[(key, values to choose from)]"""
     found = []
     for row in options.read(path):
-        if row["type"] in ("UNBUILT", "ALIAS") or row.get("change") == "RESTART":
+        if row["type"] == "ALIAS" or row.get("change") == "RESTART":
             continue
         found.append((row["key"], row["choices"].split("|") if row["type"] == "ENUM" else
                       ["true", "false"] if row["type"] == "BOOL" else []))

@@ -28,7 +28,7 @@ def settings(path):
     """{key: values to choose from}"""
     return {row["key"]: row["choices"].split("|") if row["type"] == "ENUM" else
             ["true", "false"] if row["type"] == "BOOL" else []
-            for row in options.read(path) if row["type"] not in ("UNBUILT", "ALIAS", "RULES")}
+            for row in options.read(path) if row["type"] not in ("ALIAS", "RULES")}
 
 
 # What an argument can be, by what the help calls it; KEY=VALUE and SCENARIO are their own.

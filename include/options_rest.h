@@ -22,9 +22,6 @@
 #ifndef OPTION_RULES
 #define OPTION_RULES(...)
 #endif
-#ifndef OPTION_UNBUILT
-#define OPTION_UNBUILT(...)
-#endif
 #ifndef OPTION_ALIAS
 #define OPTION_ALIAS(...)
 #endif

@@ -7,5 +7,4 @@
 #undef OPTION_TEXT
 #undef OPTION_LIST
 #undef OPTION_RULES
-#undef OPTION_UNBUILT
 #undef OPTION_ALIAS

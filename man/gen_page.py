@@ -5,7 +5,7 @@
 gen_page.py conf TEMPLATE options.def      pghotd.conf(5) on stdout
 gen_page.py counters TEMPLATE stats.def    pghotctl(1) on stdout
 
-The template's lines @OPTIONS@, @ALIASES@, @UNBUILT@ and @COUNTERS@ are replaced.
+The template's lines @OPTIONS@, @ALIASES@ and @COUNTERS@ are replaced.
 """
 import os
 import re
@@ -75,17 +75,15 @@ def option_items(rows):
 
 
 def conf(rows):
-    kinds = {kind: [row for row in rows if row["type"] == kind] for kind in ("ALIAS", "UNBUILT")}
-    real = [row for row in rows if row["type"] not in kinds]
+    aliases = [row for row in rows if row["type"] == "ALIAS"]
+    real = [row for row in rows if row["type"] != "ALIAS"]
     # Groups together, in the order of their first option.
     order = list(dict.fromkeys(row["key"].rpartition(".")[0] for row in real))
     real.sort(key=lambda row: order.index(row["key"].rpartition(".")[0]))
     return {
         "OPTIONS": option_items(real),
-        "ALIASES": [line for row in kinds["ALIAS"] for line in
+        "ALIASES": [line for row in aliases for line in
                     (f".It Ic {mdoc(row['key'])}", f".Ic {mdoc(row['target'])}")],
-        "UNBUILT": [line for row in kinds["UNBUILT"] for line in
-                    (f".It Ic {mdoc(row['key'])}", mdoc(row["what"]))],
     }
 
 

@@ -13,7 +13,6 @@ COLUMNS = {
     "TEXT": ("size", "default", "change", "line"),
     "LIST": ("default", "change", "line"),
     "RULES": ("change", "line"),
-    "UNBUILT": ("what",),
     "ALIAS": ("target",),
 }
 
@@ -30,7 +29,7 @@ def read(path):
     rows = []
     for kind, inside in ROW.findall(text):
         words = [plain(word) for word in WORD.findall(inside)]
-        if kind not in ("UNBUILT", "ALIAS"):
+        if kind != "ALIAS":
             words = words[1:]
         if kind not in COLUMNS or len(words) != 1 + len(COLUMNS[kind]):
             raise SystemExit(f"{path}: OPTION_{kind}({inside}) is not understood")

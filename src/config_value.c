@@ -16,15 +16,6 @@
 #define SOURCES_HINT_FAULTS 0x1
 #define SOURCES_HARDWARE    0x2
 
-static const struct {
-	const char *key, *what;
-} unbuilt[] = {
-#define OPTION_UNBUILT(key, what) { key, what },
-#include "options.def"
-#include "options_undef.h"
-	{ NULL, NULL },
-};
-
 /* All that may stand in the file, for guesses at what was meant. */
 static const char *const known_keys[] = {
 #define OPTION_INT(id, key, ...)   key,
@@ -51,14 +42,6 @@ static const char *leaf_of(const char *key)
 	const char *dot = strrchr(key, '.');
 
 	return dot ? dot + 1 : key;
-}
-
-/* true when @key is @group or stands below it. */
-static bool is_in(const char *key, const char *group)
-{
-	size_t len = strlen(group);
-
-	return strncmp(key, group, len) == 0 && (key[len] == '\0' || key[len] == '.');
 }
 
 /* Bytes of the character at @p; 0: it is none of UTF-8, or a control character. */
@@ -204,10 +187,6 @@ int config_check_key(const struct config_where *where)
 
 	if (option_find(where->key))
 		return 0;
-	for (size_t i = 0; unbuilt[i].key; i++)
-		if (is_in(where->key, unbuilt[i].key))
-			return config_fail(where, "this belongs to %s, which this version does not have%s",
-					   unbuilt[i].what, where->file ? "; take it out" : "");
 	if (first)
 		return config_fail(where, "this is a group; name one of its settings, as in %s", first->key);
 	nearest_key(where->key, nearest);

@@ -65,7 +65,7 @@ def written(row):
 def main():
     checks = cases.Cases("conf")
     table = options.read(os.path.join(cases.ROOT, "include", "options.def"))
-    real = [row for row in table if row["type"] not in ("ALIAS", "UNBUILT")]
+    real = [row for row in table if row["type"] != "ALIAS"]
     with tempfile.TemporaryDirectory() as folder:
         daemon = Daemon(sys.argv[1], folder)
         done = daemon.run("--print-defaults")
@@ -94,12 +94,6 @@ def main():
                 text = f"{group} = {{{text}}};\n"
             checks.check(f"{row['key']} = {beyond} is refused with its line",
                          daemon.check_config(text, BAD_CONFIG, row["key"], daemon.file + ":2:"))
-        for row in table:
-            if row["type"] == "UNBUILT":
-                group, _, name = row["key"].rpartition(".")
-                text = f"{name} = 1;\n"
-                checks.check(f"{row['key']} is refused, not ignored",
-                             daemon.check_config(f"{group} = {{ {text} }};\n" if group else text, BAD_CONFIG, name))
         for row in table:
             if row["type"] == "ALIAS" and row["target"] != "sources":
                 value = next(option["default"] for option in real if option["key"] == row["target"])

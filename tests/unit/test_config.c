@@ -321,36 +321,6 @@ static void aliases_twice_are_refused(void)
 	}
 }
 
-static void unbuilt_parts_are_refused(void)
-{
-	static const char *const rows[][2] = {
-#define OPTION_UNBUILT(key, what) { key, what },
-#include "options.def"
-#include "options_undef.h"
-		{ NULL, NULL }, /* there may be none */
-	};
-
-	for (size_t i = 0; rows[i][0]; i++) {
-		struct config config;
-		char part[256], below[128];
-
-		snprintf(part, sizeof(part), "%s: this belongs to %s, which this version does not have", rows[i][0],
-			 rows[i][1]);
-		CU_ASSERT(refused(setting(rows[i][0], "1"), part));
-		CU_ASSERT(refused(setting(rows[i][0], "1"), "; take it out"));
-		CU_ASSERT(refused(setting(rows[i][0], "{ x = 1; }"), part));
-		CU_ASSERT(refused(setting(rows[i][0], "( )"), part));
-		config_defaults(&config);
-		untouched = config;
-		CU_ASSERT_EQUAL(config_set(&config, rows[i][0], "1", error), -EINVAL);
-		CU_ASSERT_STRING_EQUAL(error, part); /* there is no file to take it out of */
-		snprintf(below, sizeof(below), "%s.x", rows[i][0]);
-		CU_ASSERT_EQUAL(config_set(&config, below, "1", error), -EINVAL);
-		CU_ASSERT_PTR_NOT_NULL(strstr(error, rows[i][1]));
-		CU_ASSERT(is_untouched(&config));
-	}
-}
-
 /* One letter away from any key, the key is what is named. */
 static void typos_find_their_key(void)
 {
@@ -808,9 +778,9 @@ static void files_of_other_people(void)
 
 TEST_MAIN(config, TEST(nothing_given_is_the_defaults), TEST(every_default_is_accepted), TEST(numbers_at_their_edges),
 	  TEST(every_choice_is_accepted), TEST(texts_of_every_length), TEST(wrong_types_are_refused),
-	  TEST(aliases_mean_their_option), TEST(aliases_twice_are_refused), TEST(unbuilt_parts_are_refused),
-	  TEST(typos_find_their_key), TEST(long_names_are_no_trouble), TEST(byte_order_marks_are_refused),
-	  TEST(messages_are_whole_characters), TEST(tune_takes_what_it_shows), TEST(tune_refuses),
-	  TEST(tune_checks_the_whole), TEST(files_come_out_as_they_say), TEST(every_option_of_the_file_arrives),
-	  TEST(fractions_ignore_the_locale), TEST(begin), TEST(loads_a_file), TEST(files_that_are_none),
-	  TEST(files_with_what_is_no_text), TEST(files_that_others_may_write), TEST(files_of_other_people), TEST(end))
+	  TEST(aliases_mean_their_option), TEST(aliases_twice_are_refused), TEST(typos_find_their_key),
+	  TEST(long_names_are_no_trouble), TEST(byte_order_marks_are_refused), TEST(messages_are_whole_characters),
+	  TEST(tune_takes_what_it_shows), TEST(tune_refuses), TEST(tune_checks_the_whole),
+	  TEST(files_come_out_as_they_say), TEST(every_option_of_the_file_arrives), TEST(fractions_ignore_the_locale),
+	  TEST(begin), TEST(loads_a_file), TEST(files_that_are_none), TEST(files_with_what_is_no_text),
+	  TEST(files_that_others_may_write), TEST(files_of_other_people), TEST(end))
