@@ -246,13 +246,16 @@ BARS = {
         ("what pays goes on", [("region", SLOW_TURNS), ("region", {**SLOW_TURNS, "make_room": "off"})],
          lambda region, off: [at_least("speed of that without room made", region["speedup"] / off["speedup"], 1.1)]),
     ],
-    # One program rests alone; without that, room is held back from both, and the second one stays far.
+    # One program rests alone; without that, room is held back from both, and the second one stays far, if it isn't given
+    # its share.
     "pingpong-two": [
         ("the other one goes on", [REGION],
          lambda region: [at_least("coverage of quiet", part(region, "quiet")["coverage"], 0.95),
                          at_most("moved a minute of the fast node, in the end",
                                  2 * moved_in_a_minute(region, 179) / (8 * GIB), 0.05)]),
-        ("not where no process is judged by itself", [("region", {"guard.ping_pong_percent": "0"})],
+        ("without shares too", [("region", {"fair": "false"})],
+         lambda region: [at_least("coverage of quiet", part(region, "quiet")["coverage"], 0.95)]),
+        ("not where no process is judged by itself", [("region", {"fair": "false", "guard.ping_pong_percent": "0"})],
          lambda off: [at_most("coverage of quiet", part(off, "quiet")["coverage"], 0.5)]),
     ],
     # With each access worth less than its part of a move: nothing more is moved once that is known. Worth a bit more
