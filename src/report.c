@@ -359,11 +359,11 @@ static json_t *make_pressure(const struct report *report, bool *ok)
 {
 	json_t *list = json_array();
 
-	for (const struct report_pressure *group = report->pressure; group < report->pressure + report->n_pressure;
-	     group++)
+	for (size_t i = 0; i < report->n_pressure; i++)
 		append(list,
-		       json_pack("{s:o, s:o, s:o}", "cgroup", text(group->cgroup), "cause", text(group->cause),
-				 "left_ns", unsigned_number(group->left_ns)),
+		       json_pack("{s:o, s:o, s:o}", "cgroup", text(report->pressure[i].cgroup), "cause",
+				 text(report->pressure[i].cause), "left_ns",
+				 unsigned_number(report->pressure[i].left_ns)),
 		       ok);
 	return list;
 }
