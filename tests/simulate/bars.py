@@ -52,6 +52,11 @@ def exchange_time(size):
     return 2 * size / GIB
 
 
+def on_fast(result):
+    """GiB of all processes that the run left on fast nodes."""
+    return sum(process["fast_bytes"] for process in result["processes"]) / GIB
+
+
 def moved_in_a_minute(result, after):
     """The most that went up in a minute, from second @after on; about as much went down."""
     points = [point for point in result["series"] if point["t"] >= after]
@@ -145,6 +150,8 @@ PEACE = {"accesses.first.weight": "0", "accesses.second.weight": "0"}
 EXCHANGE = {"kernel.demotion": "false"}
 # First come, first served, for a while.
 UNFAIR = {"fair": "false", "seconds": "200"}
+# Far more is hot than fits, and nobody makes room.
+TIGHT = {"make_room": "off", "memory.yesterday.mib": "4", "accesses.hot.mib": "16384", "promote.headroom_percent": "10"}
 SLOW_TURNS = {"accesses.turn.every_sec": "45"}
 
 BARS = {
@@ -237,6 +244,12 @@ BARS = {
                          at_least("coverage of what was near", part(region, "kept")["coverage"], 0.999)]),
         ("not without it", [("region", {"make_room": "off"})],
          lambda off: [at_most("coverage", off["coverage"], 0.4)]),
+        # With a sixtieth of the samples it can't be told from memory that is in use.
+        ("nothing is cold for want of samples", [("region", {"sampler.per_sec": "100"})],
+         lambda few: [at_most("MiB moved down", few["demoted_bytes"] / MIB, 0)]),
+        ("headroom is left", [("region", TIGHT), ("region", {**TIGHT, "promote.headroom_percent": "0"})],
+         lambda left, filled: [at_most("GiB on the fast node of 16", on_fast(left), 16 * 0.9),
+                               at_least("GiB on it without headroom", on_fast(filled), 16 * 0.99)]),
     ],
     "pingpong": [
         ("held back", [REGION],
