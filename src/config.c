@@ -372,7 +372,11 @@ int config_load_marked(const char *path, struct config *ret, uint64_t *ret_mark,
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0 || fstat(fd, &st) < 0) {
 		r = -errno;
-		config_fail(&where, "%s", strerror(-r));
+		if (r == -EACCES)
+			config_fail(&where, "user id %u may not read it, or may not look into a folder above it",
+				    geteuid());
+		else
+			config_fail(&where, "%s", strerror(-r));
 		return r;
 	}
 	if (!S_ISREG(st.st_mode))

@@ -221,6 +221,16 @@ has out "^note: sampling.cpus: \"4094\" leaves no CPU that is online here" "no C
 expect 0 "--restore of nothing" "$pghotd" --restore --root "$root" --run-dir "$tmp/run2"
 has err "nothing to put back" "it says so"
 
+if setpriv --reuid=65534 --regid=65534 --clear-groups test -x "$pghotd" 2>/dev/null; then
+	chmod 600 "$conf"
+	expect 78 "--check-config by who may not read it" setpriv --reuid=65534 --regid=65534 --clear-groups \
+		"$pghotd" --check-config -c "$conf"
+	has err "user id 65534 may not read it" "it says who"
+	chmod 644 "$conf"
+else
+	skip "--check-config by who may not read it" "no other user can be had, or he can't get to $pghotd"
+fi
+
 expect 0 "--check-config of a node that isn't there yet" "$pghotd" --check-config --root "$root" -c "$conf"
 has out "7" "it names the node"
 start_daemon "$@" || exit 1
