@@ -37,6 +37,7 @@ struct density_class {
 		uint16_t samples, pages;
 		uint32_t regions;
 	} cell[DENSITY_CELLS];
+	double likelihood[DENSITY_CELLS][DENSITY_STEPS]; /* density_fit()'s own */
 };
 
 /* Nothing known: each share alike. */
@@ -50,7 +51,7 @@ void density_class_add(struct density_class *c, unsigned int samples, unsigned i
  * Fit a prior to @c: one share for all of them, and a mixture as far as it fits better than chance explains. @base:
  * what is known beforehand, counting as @base_regions regions (more than 0). The same input gives the same result.
  */
-void density_fit(const struct density_class *c, const struct density *base, double base_regions, struct density *ret);
+void density_fit(struct density_class *c, const struct density *base, double base_regions, struct density *ret);
 
 /* A region's own: @samples showed @pages distinct ones of @of (1..512) that may be hot. */
 void density_posterior(const struct density *prior, unsigned int samples, unsigned int pages, unsigned int of,

@@ -36,6 +36,11 @@ struct heat_counts {
 		uint32_t regions;
 		double near_bytes, far_bytes; /* on the fast tier, and not */
 	} cell[HEAT_COUNT_BINS][HEAT_TIME_BINS];
+	/* heat_fit()'s own, 1.3 MB: the cells in use, densely. Untouched until it is called. */
+	struct heat_cell {
+		double regions, near_bytes, far_bytes;
+		double likelihood[HEAT_STEPS];
+	} used[HEAT_COUNT_BINS * HEAT_TIME_BINS];
 };
 
 struct heat {
@@ -54,7 +59,7 @@ void heat_clear(struct heat_counts *counts);
 void heat_add(struct heat_counts *counts, double samples, double sec, double near_bytes, double far_bytes);
 
 /* Fit @ret, which may hold an earlier fit to begin with, for fast memory of @capacity_bytes. */
-void heat_fit(const struct heat_counts *counts, double capacity_bytes, struct heat *ret);
+void heat_fit(struct heat_counts *counts, double capacity_bytes, struct heat *ret);
 
 /*
  * The least rate, in samples a second, that a region is worth its place on the fast tier for: what is hotter has all

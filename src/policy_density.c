@@ -132,9 +132,9 @@ static void prefer_shared(const struct density_class *c, double (*likelihood)[DE
 		mixture->weight[i] += part * (shared->weight[i] - mixture->weight[i]);
 }
 
-void density_fit(const struct density_class *c, const struct density *base, double base_regions, struct density *ret)
+void density_fit(struct density_class *c, const struct density *base, double base_regions, struct density *ret)
 {
-	static _Thread_local double likelihood[DENSITY_CELLS][DENSITY_STEPS];
+	double(*likelihood)[DENSITY_STEPS] = c->likelihood;
 	double pooled[DENSITY_STEPS];
 	struct density shared;
 

@@ -16,7 +16,8 @@ double heat_rate(int i)
 
 void heat_clear(struct heat_counts *counts)
 {
-	memset(counts, 0, sizeof(*counts));
+	counts->regions = 0;
+	memset(counts->cell, 0, sizeof(counts->cell));
 }
 
 static int count_bin(double samples)
@@ -93,14 +94,9 @@ static void posterior(const double *weight, const double *likelihood, double *re
 		ret[i] = likelihood[i] / sum;
 }
 
-struct cell {
-	double regions, near_bytes, far_bytes;
-	double likelihood[HEAT_STEPS];
-};
-
-/* The cells in use, densely. */
-static size_t pick_cells(const struct heat_counts *counts, struct cell *ret)
+static size_t pick_cells(struct heat_counts *counts)
 {
+	struct heat_cell *ret = counts->used;
 	size_t n = 0;
 
 	for (int c = 0; c < HEAT_COUNT_BINS; c++)
@@ -124,7 +120,7 @@ static void begin(struct heat *heat)
 			(heat->known ? heat->weight[i] * (1 - SMOOTH) : 0) + (heat->known ? SMOOTH : 1) / HEAT_STEPS;
 }
 
-static void maximise(struct heat *heat, const struct cell *cells, size_t n, double regions)
+static void maximise(struct heat *heat, const struct heat_cell *cells, size_t n, double regions)
 {
 	for (int round = 0; round < ITERATIONS; round++) {
 		double sum[HEAT_STEPS] = { 0 }, own[HEAT_STEPS];
@@ -189,15 +185,15 @@ static double find_threshold(const struct heat *heat)
 	return 0;
 }
 
-void heat_fit(const struct heat_counts *counts, double capacity_bytes, struct heat *ret)
+void heat_fit(struct heat_counts *counts, double capacity_bytes, struct heat *ret)
 {
-	static _Thread_local struct cell cells[HEAT_COUNT_BINS * HEAT_TIME_BINS];
+	const struct heat_cell *cells = counts->used;
 	size_t n;
 
 	ret->capacity_bytes = capacity_bytes;
 	if (counts->regions == 0)
 		return;
-	n = pick_cells(counts, cells);
+	n = pick_cells(counts);
 	begin(ret);
 	maximise(ret, cells, n, counts->regions);
 	memset(ret->near_bytes, 0, sizeof(ret->near_bytes));
