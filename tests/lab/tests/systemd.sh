@@ -114,12 +114,22 @@ promoted_some()
 	[ "$(status_get promoted_pages)" -gt 0 ]
 }
 
+# Another test of this machine may have brought it online.
+slow_is_offline()
+{
+	for block in /sys/devices/system/node/node1/memory[0-9]*; do
+		[ "$(cat "$block/state")" = offline ] || echo offline > "$block/state" || return 1
+	done 2>> "$OUT/offline.txt"
+}
+
 check "perf events are for nobody but root" "$(cat /proc/sys/kernel/perf_event_paranoid)" -eq 3
 journalctl --update-catalog 2>> "$OUT/transcript.txt"
 # Nobody else would set that.
 echo 4321 > "$RATE"
 
 # ---- a machine without slow memory, the configuration as shipped
+systemctl stop pghotd
+wait_for 60 slow_is_offline || give_up "the slow memory goes offline" "$(tail -n 1 "$OUT/offline.txt")"
 does "start on one node" 0 systemctl start pghotd
 check "it is active" "$(state)" = active
 does "status" 1 pghotctl status
