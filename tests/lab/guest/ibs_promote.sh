@@ -63,7 +63,7 @@ kept()
 		$1 == without {
 			speed = ($2 + $4) / $6 * $7
 			if (between && before)
-				printf "%d\n", between / ((before + speed) / 2) * 100
+				printf "%.0f\n", between / ((before + speed) / 2) * 100
 			before = speed; between = 0
 		}' "$OUT/turns.txt" | sort -n
 }

@@ -90,7 +90,7 @@ turns()
 ratios()
 {
 	awk -v kind="$1" -v which="$2" '$1 == kind && $2 && $4 && $3 && $5 {
-		a = $2 / $3; b = $4 / $5; printf "%d\n", (which == "a" ? a / b : b / a) * 100 }' "$OUT/turns.txt" | sort -n
+		a = $2 / $3; b = $4 / $5; printf "%.0f\n", (which == "a" ? a / b : b / a) * 100 }' "$OUT/turns.txt" | sort -n
 }
 
 # middle: the median of the lines, 0 when there are none.
