@@ -19,6 +19,7 @@
 #include "config.h"
 #include "fsroot.h"
 #include "guard.h"
+#include "message.h"
 #include "privops.h"
 #include "promoter.h"
 #include "report.h"
@@ -248,6 +249,8 @@ void daemon_log_changes(const struct config *before, const struct config *next, 
 /* A record of each option that @next, the file, has another value of than @before it had, written there for @peer. */
 void daemon_log_saved(const struct config *before, const struct config *next, const char *path,
 		      const struct bus_peer *peer);
+/* A record of something else that @peer asked for; @line is the whole of it. */
+void daemon_log_peer(enum message_id id, const struct bus_peer *peer, const char *line);
 /* The same as of changes of one that was refused, with why. */
 void daemon_log_refusal(const struct bus_peer *peer, const char *key, const char *value, const char *why);
 /* Each second: one line every log.summary_minutes, if anything happened. */

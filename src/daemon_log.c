@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Records for the journal: who changed what, and what was done lately. */
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 #include "print.h"
 
 #define VALUE_MAX_BYTES CONFIG_TEXT_MAX
+#define DID_MAX_BYTES   (2 * VALUE_MAX_BYTES + PATH_MAX + 128)
 #define REFUSED_MAX     64 /* bytes of what was asked for, in the line; the field has all */
 
 struct peer_text {
@@ -21,55 +23,58 @@ static void format_peer(const struct bus_peer *peer, struct peer_text *ret)
 	snprintf(ret->pid, sizeof(ret->pid), "%d", peer->pid);
 }
 
-void daemon_log_changes(const struct config *before, const struct config *next, const struct bus_peer *peer)
+/* A record for each option that @next has otherwise; @path: of what was saved there, NULL: of what runs. */
+static void log_options(const struct config *before, const struct config *next, const char *path,
+			const struct bus_peer *peer)
 {
 	struct peer_text who;
 
 	format_peer(peer, &who);
 	for (size_t i = 0; i < n_options; i++) {
 		const struct option_info *option = &option_info[i];
-		char from[VALUE_MAX_BYTES] = "", to[VALUE_MAX_BYTES] = "";
+		char from[VALUE_MAX_BYTES] = "", to[VALUE_MAX_BYTES] = "", did[DID_MAX_BYTES];
 
 		if (config_same(before, next, option))
 			continue;
 		(void)config_get_text(before, option, from, sizeof(from));
 		(void)config_get_text(next, option, to, sizeof(to));
-		message(MESSAGE_OPTION_CHANGED,
+		if (path)
+			snprintf(did, sizeof(did), "saved %s in %s: it was %s, and is %s from now on", option->key,
+				 path, from, to);
+		else
+			snprintf(did, sizeof(did), "changed %s from %s to %s", option->key, from, to);
+		message(path ? MESSAGE_OPTION_SAVED : MESSAGE_OPTION_CHANGED,
 			(const struct log_field[]){ { "PGHOT_PEER_UID", who.uid },
 						    { "PGHOT_PEER_PID", who.pid },
 						    { "PGHOT_PEER_COMM", peer->comm },
 						    { "PGHOT_OPTION", option->key },
 						    { "PGHOT_FROM", from },
 						    { "PGHOT_TO", to } },
-			6, "uid %s (pid %s, %s) changed %s from %s to %s", who.uid, who.pid, peer->comm, option->key,
-			from, to);
+			6, "uid %s (pid %s, %s) %s", who.uid, who.pid, peer->comm, did);
 	}
+}
+
+void daemon_log_changes(const struct config *before, const struct config *next, const struct bus_peer *peer)
+{
+	log_options(before, next, NULL, peer);
 }
 
 void daemon_log_saved(const struct config *before, const struct config *next, const char *path,
 		      const struct bus_peer *peer)
 {
+	log_options(before, next, path, peer);
+}
+
+void daemon_log_peer(enum message_id id, const struct bus_peer *peer, const char *line)
+{
 	struct peer_text who;
 
 	format_peer(peer, &who);
-	for (size_t i = 0; i < n_options; i++) {
-		const struct option_info *option = &option_info[i];
-		char from[VALUE_MAX_BYTES] = "", to[VALUE_MAX_BYTES] = "";
-
-		if (config_same(before, next, option))
-			continue;
-		(void)config_get_text(before, option, from, sizeof(from));
-		(void)config_get_text(next, option, to, sizeof(to));
-		message(MESSAGE_OPTION_SAVED,
-			(const struct log_field[]){ { "PGHOT_PEER_UID", who.uid },
-						    { "PGHOT_PEER_PID", who.pid },
-						    { "PGHOT_PEER_COMM", peer->comm },
-						    { "PGHOT_OPTION", option->key },
-						    { "PGHOT_FROM", from },
-						    { "PGHOT_TO", to } },
-			6, "uid %s (pid %s, %s) saved %s in %s: it was %s, and is %s from now on", who.uid, who.pid,
-			peer->comm, option->key, path, from, to);
-	}
+	message(id,
+		(const struct log_field[]){ { "PGHOT_PEER_UID", who.uid },
+					    { "PGHOT_PEER_PID", who.pid },
+					    { "PGHOT_PEER_COMM", peer->comm } },
+		3, "%s", line);
 }
 
 void daemon_log_refusal(const struct bus_peer *peer, const char *key, const char *value, const char *why)

@@ -21,23 +21,6 @@ static const char *format_peer(char buf[PEER_MAX], const struct bus_peer *peer)
 	return buf;
 }
 
-/* @what is the whole line; @peer NULL: nobody in particular, the time was over. */
-static void record(enum message_id id, const struct bus_peer *peer, const char *what)
-{
-	char uid[16], pid[16];
-
-	if (!peer) {
-		message(id, NULL, 0, "%s", what);
-		return;
-	}
-	snprintf(uid, sizeof(uid), "%u", peer->uid);
-	snprintf(pid, sizeof(pid), "%d", peer->pid);
-	message(id,
-		(const struct log_field[]){
-			{ "PGHOT_PEER_UID", uid }, { "PGHOT_PEER_PID", pid }, { "PGHOT_PEER_COMM", peer->comm } },
-		3, "%s", what);
-}
-
 int daemon_pause(struct daemon *daemon, const struct bus_peer *peer, uint64_t for_ns, uint64_t now_ns, char *error)
 {
 	struct daemon_pause *pause = &daemon->pause;
@@ -59,7 +42,7 @@ int daemon_pause(struct daemon *daemon, const struct bus_peer *peer, uint64_t fo
 	daemon->source_state = SOURCE_CLOSED;
 	snprintf(line, sizeof(line), "%s paused it%s%s: its events are closed, nothing is moved",
 		 format_peer(who, peer), for_ns ? " for " : "", for_ns ? print_duration(length, for_ns) : "");
-	record(MESSAGE_PAUSED, peer, line);
+	daemon_log_peer(MESSAGE_PAUSED, peer, line);
 	daemon_update_state(daemon);
 	return 0;
 }
@@ -91,7 +74,7 @@ int daemon_resume(struct daemon *daemon, const struct bus_peer *peer, uint64_t n
 		return asprintf(ret_note, "it is not paused") < 0 ? -ENOMEM : 0;
 	snprintf(line, sizeof(line), "%s resumed it after %s", format_peer(who, peer),
 		 print_duration(length, now_ns - daemon->pause.since_ns));
-	record(MESSAGE_RESUMED, peer, line);
+	daemon_log_peer(MESSAGE_RESUMED, peer, line);
 	if (go_on(daemon) < 0 &&
 	    asprintf(ret_note, "no source works: %s; trying again each minute", daemon->source_why) < 0)
 		*ret_note = NULL; /* the log and the state have it */
@@ -100,13 +83,12 @@ int daemon_resume(struct daemon *daemon, const struct bus_peer *peer, uint64_t n
 
 void daemon_check_pause(struct daemon *daemon, uint64_t now_ns)
 {
-	char who[PEER_MAX], line[160];
+	char who[PEER_MAX];
 
 	if (!daemon->pause.on || daemon->pause.until_ns == 0 || now_ns < daemon->pause.until_ns)
 		return;
-	snprintf(line, sizeof(line), "the time is over for which %s paused it: it goes on",
-		 format_peer(who, &daemon->pause.peer));
-	record(MESSAGE_RESUMED, NULL, line);
+	message(MESSAGE_RESUMED, NULL, 0, "the time is over for which %s paused it: it goes on",
+		format_peer(who, &daemon->pause.peer));
 	(void)go_on(daemon); /* said, and tried again */
 }
 
