@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -12,21 +11,7 @@
 
 #include "bus_listen.h"
 #include "cleanup.h"
-
-static int make_folder_of(const char *path)
-{
-	char folder[PATH_MAX];
-	const char *slash = strrchr(path, '/');
-
-	if (!slash || slash == path)
-		return 0;
-	if (snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path), path) >= (int)sizeof(folder))
-		return -ENAMETOOLONG;
-	if (mkdir(folder, 0755) < 0)
-		return errno == EEXIST ? 0 : -errno;
-	/* The umask may have taken away what the group needs to get to the socket. */
-	return chmod(folder, 0755) < 0 ? -errno : 0;
-}
+#include "socket_file.h"
 
 /* Two daemons that start at once would both find a dead socket and the second remove the first one's new one. */
 static int lock(const char *path)
@@ -43,33 +28,6 @@ static int lock(const char *path)
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return errno == EWOULDBLOCK ? -EADDRINUSE : -errno;
 	return take_fd(fd);
-}
-
-/* 0 when nobody answers at @address. */
-static int check_dead(const struct sockaddr_un *address)
-{
-	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	if (fd < 0)
-		return -errno;
-	if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 || errno == EAGAIN)
-		return -EADDRINUSE; /* EAGAIN: so busy that its backlog is full */
-	return errno == ECONNREFUSED || errno == ENOENT ? 0 : -errno;
-}
-
-static int remove_dead(const char *path, const struct sockaddr_un *address)
-{
-	struct stat st;
-	int r;
-
-	if (lstat(path, &st) < 0)
-		return errno == ENOENT ? 0 : -errno;
-	if (!S_ISSOCK(st.st_mode))
-		return -EEXIST;
-	r = check_dead(address);
-	if (r < 0)
-		return r;
-	return unlink(path) < 0 && errno != ENOENT ? -errno : 0;
 }
 
 /* Until its mode is set the file is there for its owner alone, and until listen() connecting to it is refused. */
@@ -95,21 +53,20 @@ static int bind_and_listen(int fd, const char *path, const struct sockaddr_un *a
 
 int bus_listen_open(struct bus_listen *ret, const char *path, gid_t gid)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	_cleanup_close_ int fd = -1, lock_fd = -1;
+	struct sockaddr_un address;
 	int r;
 
 	*ret = (struct bus_listen){ .fd = -1, .lock_fd = -1 };
-	if (strlen(path) >= sizeof(address.sun_path))
-		return -ENAMETOOLONG;
-	memcpy(address.sun_path, path, strlen(path));
-	r = make_folder_of(path);
+	r = socket_file_address(path, &address);
+	if (r == 0)
+		r = socket_file_make_folder(path);
 	if (r < 0)
 		return r;
 	lock_fd = lock(path);
 	if (lock_fd < 0)
 		return lock_fd;
-	r = remove_dead(path, &address);
+	r = socket_file_remove_dead(&address, SOCK_STREAM);
 	if (r < 0)
 		return r;
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

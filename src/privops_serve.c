@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -13,6 +11,7 @@
 #include "cleanup.h"
 #include "log.h"
 #include "privops_serve.h"
+#include "socket_file.h"
 
 struct client {
 	int fd;
@@ -141,46 +140,17 @@ int privops_serve(const struct privops_serve_params *params)
 	return r;
 }
 
-static int make_folder(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	char folder[PATH_MAX];
-
-	if (!slash || slash == path)
-		return 0;
-	if (snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path), path) >= (int)sizeof(folder))
-		return -ENAMETOOLONG;
-	if (mkdir(folder, 0755) < 0)
-		return errno == EEXIST ? 0 : -errno;
-	return chmod(folder, 0755) < 0 ? -errno : 0;
-}
-
-/* A file of a listener that is gone. */
-static int remove_dead(const struct sockaddr_un *address)
-{
-	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	if (fd < 0)
-		return -errno;
-	if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 || errno == EAGAIN)
-		return -EADDRINUSE;
-	if (errno != ECONNREFUSED)
-		return errno == ENOENT ? 0 : -errno;
-	return unlink(address->sun_path) < 0 && errno != ENOENT ? -errno : 0;
-}
-
 int privops_serve_listen(const char *path, gid_t gid)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	_cleanup_close_ int fd = -1;
+	struct sockaddr_un address;
 	int r;
 
-	if (strlen(path) >= sizeof(address.sun_path))
-		return -ENAMETOOLONG;
-	memcpy(address.sun_path, path, strlen(path));
-	r = make_folder(path);
+	r = socket_file_address(path, &address);
 	if (r == 0)
-		r = remove_dead(&address);
+		r = socket_file_make_folder(path);
+	if (r == 0)
+		r = socket_file_remove_dead(&address, SOCK_SEQPACKET);
 	if (r < 0)
 		return r;
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

@@ -204,6 +204,15 @@ static void a_helper_that_is_started_again_is_found(void)
 	bench_done(&b);
 }
 
+static void a_file_that_is_no_socket_stays(void)
+{
+	setup();
+	machine_put(&b.machine, "helper/socket", "what somebody keeps here");
+	CU_ASSERT_EQUAL(privops_serve_listen(path, getegid()), -EEXIST);
+	CU_ASSERT_EQUAL(access(path, F_OK), 0);
+	bench_done(&b);
+}
+
 /* Between two requests, so that only the second one notices. */
 static void a_request_survives_a_new_helper(void)
 {
@@ -362,7 +371,7 @@ static void no_room_for_a_descriptor_is_told(void)
 }
 
 TEST_MAIN(privops_client, TEST(all_verbs_work), TEST(a_forked_helper_is_gone_for_good),
-	  TEST(a_helper_that_is_started_again_is_found), TEST(a_request_survives_a_new_helper),
-	  TEST(a_socket_of_somebody_else_is_not_used), TEST(a_stranger_is_turned_away),
-	  TEST(strange_answers_are_refused), TEST(descriptors_that_are_sent_along_are_closed),
-	  TEST(no_room_for_a_descriptor_is_told))
+	  TEST(a_file_that_is_no_socket_stays), TEST(a_helper_that_is_started_again_is_found),
+	  TEST(a_request_survives_a_new_helper), TEST(a_socket_of_somebody_else_is_not_used),
+	  TEST(a_stranger_is_turned_away), TEST(strange_answers_are_refused),
+	  TEST(descriptors_that_are_sent_along_are_closed), TEST(no_room_for_a_descriptor_is_told))
