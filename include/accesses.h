@@ -30,7 +30,10 @@ void accesses_init(struct accesses *accesses, const struct fsroot *root);
 /* A source takes one op in @n, so a sample that is an access stands for @n of its kind. 0: not known. Main thread. */
 void accesses_set_per_sample(struct accesses *accesses, uint64_t n);
 
-/* @samples were counted so far; looks once a second, and reads /proc/stat of @root then. One thread. */
+/*
+ * @samples were counted so far; looks once a second, and reads /proc/stat of @root then, which takes milliseconds where
+ * there are hundreds of CPUs. @root NULL: nobody wants to know now how busy they are. One thread.
+ */
 void accesses_step(struct accesses *accesses, const struct fsroot *root, uint64_t samples, uint64_t now_ns);
 
 /* Any thread. */

@@ -86,7 +86,10 @@ void accesses_step(struct accesses *a, const struct fsroot *root, uint64_t sampl
 		atomic_store_explicit(&a->samples_per_sec,
 				      (uint64_t)((double)(samples - a->samples) * NSEC_PER_SEC / (double)gone_ns),
 				      memory_order_relaxed);
-	look_at_cpus(a, root, a->step_ns ? (double)gone_ns / NSEC_PER_SEC : 0);
+	if (root)
+		look_at_cpus(a, root, a->step_ns ? (double)gone_ns / NSEC_PER_SEC : 0);
+	else
+		a->busy_ticks = 0; /* what was counted up to now is of another time when it is looked at again */
 	a->step_ns = now_ns;
 	a->samples = samples;
 }

@@ -100,8 +100,8 @@ int dataplane_room_turn(void *ctx)
 	config_store_get(dp->params.config, &config);
 	if (!atomic_load_explicit(&dp->held, memory_order_relaxed)) {
 		holdout_step(dp->holdout, &config, &dp->accesses, clock_now_ns(dp->params.clock));
-		accesses_step(&dp->accesses, dp->params.root, stats_sum(dp->params.stats, STAT_USEFUL),
-			      clock_now_ns(dp->params.clock));
+		accesses_step(&dp->accesses, config.guard_holdout_percent > 0 ? dp->params.root : NULL,
+			      stats_sum(dp->params.stats, STAT_USEFUL), clock_now_ns(dp->params.clock));
 		guard_note_cost(dp->guard, decider_pays_not(dp->decider));
 		decider_look(dp->decider, &known);
 		fair_step(dp->fair, &(struct fair_input){

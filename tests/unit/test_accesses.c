@@ -75,6 +75,14 @@ static void busy_time_is_counted(void)
 	machine_put(&m, "proc/stat", "cpu x");
 	accesses_step(&a, &m.root, 0, now_ns + 4 * NSEC_PER_SEC);
 	CU_ASSERT_EQUAL(accesses_get(&a.busy_ms_per_sec), 1800);
+	/* What was used while nobody wanted to know isn't taken for that of a second. */
+	machine_put(&m, "proc/stat", "cpu  9000 10 250 9000 99 45 55 0 0 0");
+	accesses_step(&a, NULL, 0, now_ns + 6 * NSEC_PER_SEC);
+	accesses_step(&a, &m.root, 0, now_ns + 8 * NSEC_PER_SEC);
+	CU_ASSERT_EQUAL(accesses_get(&a.busy_ms_per_sec), 1800);
+	machine_put(&m, "proc/stat", "cpu  9100 10 250 9000 99 45 55 0 0 0");
+	accesses_step(&a, &m.root, 0, now_ns + 9 * NSEC_PER_SEC);
+	CU_ASSERT_EQUAL(accesses_get(&a.busy_ms_per_sec), 1000);
 	machine_free(&m);
 }
 
