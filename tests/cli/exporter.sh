@@ -20,16 +20,6 @@ end_exporter() {
 }
 trap 'end_exporter; cleanup' EXIT
 
-# poll COMMAND...: until it is so; a minute is for a host that is very slow.
-poll() {
-	tries=600
-	until "$@" 2>/dev/null; do
-		tries=$((tries - 1))
-		[ $tries -gt 0 ] || return 1
-		sleep 0.1
-	done
-}
-
 # The exporter in the background, by a wrapper or not.
 serve() {
 	rm -f "$tmp/port"
@@ -58,7 +48,7 @@ has err 'pghotd-exporter.socket' "who starts it is said"
 
 start --state promoting
 serve "$@" "$exporter" --socket "$socket" --listen 127.0.0.1:0 --patience 1
-if poll grep -q 'listening at 127.0.0.1:[1-9]' "$tmp/exporter.err"; then ok "it listens"; else not_ok "it listens"; fi
+if poll 600 grep -q 'listening at 127.0.0.1:[1-9]' "$tmp/exporter.err"; then ok "it listens"; else not_ok "it listens"; fi
 port=$(sed -n 's/.*listening at 127.0.0.1:\([0-9]*\)$/\1/p' "$tmp/exporter.err")
 
 ask "GET /metrics" GET /metrics
@@ -98,19 +88,19 @@ stop
 up_is() {
 	python3 "$http" ask "$port" GET /metrics | grep -q "^pghotd_up $1\$"
 }
-if poll up_is 0; then ok "a daemon that is off is pghotd_up 0"; else not_ok "a daemon that is off is pghotd_up 0"; fi
+if poll 600 up_is 0; then ok "a daemon that is off is pghotd_up 0"; else not_ok "a daemon that is off is pghotd_up 0"; fi
 ask "no daemon" GET /metrics application/openmetrics-text
 has out '^HTTP/1.1 200 OK$' "and that is no error"
 expect 0 "and that is OpenMetrics" python3 "$checker" open "$tmp/body"
 start
-if poll up_is 1; then ok "it is up again"; else not_ok "it is up again"; fi
+if poll 600 up_is 1; then ok "it is up again"; else not_ok "it is up again"; fi
 stop
 start --garbage
 # shellcheck disable=SC2317 # poll calls it
 garbage() {
 	python3 "$http" ask "$port" GET /metrics | grep -q "^HTTP/1.1 503 "
 }
-if poll garbage; then ok "an answer that is none is 503"; else not_ok "an answer that is none is 503"; fi
+if poll 600 garbage; then ok "an answer that is none is 503"; else not_ok "an answer that is none is 503"; fi
 stop
 if [ "$(grep -c 'not running' "$tmp/exporter.err")" -eq 1 ]; then ok "what is wrong is logged once"; else
 	cp "$tmp/exporter.err" "$tmp/err"
@@ -125,8 +115,8 @@ if [ $status -eq 0 ]; then ok "SIGTERM ends it"; else not_ok "SIGTERM ends it: $
 
 start
 serve python3 "$http" pass "$tmp/port" "$@" "$exporter" --socket "$socket"
-if poll test -s "$tmp/port"; then port=$(cat "$tmp/port"); fi
-if poll up_is 1; then ok "a socket that is passed on is served"; else
+if poll 600 test -s "$tmp/port"; then port=$(cat "$tmp/port"); fi
+if poll 600 up_is 1; then ok "a socket that is passed on is served"; else
 	cp "$tmp/exporter.err" "$tmp/err"
 	not_ok "a socket that is passed on is served"
 fi

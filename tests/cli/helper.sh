@@ -39,18 +39,14 @@ answers() {
 wait_until() {
 	name=$1
 	shift
-	tries=0
-	until "$@"; do
-		tries=$((tries + 1))
-		if [ $tries -eq 300 ]; then
-			cp "$tmp/log" "$tmp/out"
-			: >"$tmp/err"
-			not_ok "$name"
-			return 1
-		fi
-		sleep 0.1
-	done
-	ok "$name"
+	if poll 300 "$@"; then
+		ok "$name"
+	else
+		cp "$tmp/log" "$tmp/out"
+		: >"$tmp/err"
+		not_ok "$name"
+		return 1
+	fi
 }
 
 same() {

@@ -62,6 +62,17 @@ start_other() {
 	others="$others $launched"
 }
 
+# poll TENTHS COMMAND...: until it is so, for so many tenths of a second.
+poll() {
+	tries=$1
+	shift
+	until "$@" 2>/dev/null; do
+		tries=$((tries - 1))
+		[ $tries -gt 0 ] || return 1
+		sleep 0.1
+	done
+}
+
 ok() {
 	passed=$((passed + 1))
 	echo "ok: $1"

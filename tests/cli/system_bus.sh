@@ -64,13 +64,14 @@ stop_bus() {
 	rm -f "$tmp/system_bus"
 }
 
+# shellcheck disable=SC2317 # poll calls it
+has_lines() {
+	[ "$(grep -c -e "$2" "$tmp/log")" -ge "$1" ]
+}
+
 # logged COUNT PATTERN NAME: so many lines of the daemon's log, within half a minute.
 logged() {
-	tries=0
-	until [ "$(grep -c -e "$2" "$tmp/log")" -ge "$1" ] || [ $tries -eq 300 ]; do
-		tries=$((tries + 1))
-		sleep 0.1
-	done
+	poll 300 has_lines "$1" "$2"
 	cp "$tmp/log" "$tmp/out"
 	: >"$tmp/err"
 	if [ "$(grep -c -e "$2" "$tmp/log")" -eq "$1" ]; then ok "$3"; else not_ok "$3: not $1 lines with \"$2\""; fi
@@ -155,20 +156,12 @@ expect 0 "addresses of his own" anyone "$tmp/pghotctl" heat --pid 813
 : >"$tmp/signals"
 busctl --system monitor --match="type='signal',interface='org.freedesktop.DBus.Properties'" >"$tmp/signals" 2>&1 &
 others="$others $!"
-tries=0
-until grep -q Monitoring "$tmp/signals" || [ $tries -eq 100 ]; do
-	tries=$((tries + 1))
-	sleep 0.1
-done
+poll 100 grep -q Monitoring "$tmp/signals"
 expect 0 "SetOption of a member" member busctl --system call org.pghot1 /org/pghot1 org.pghot1.Manager SetOption ss mode observe
 has log "uid 65534 (pid [0-9]*, busctl) changed mode from promote to observe" "it is logged with who"
 expect 0 "the property follows" busctl --system get-property org.pghot1 /org/pghot1 org.pghot1.Manager Mode
 has out '"observe"' "to what it is"
-tries=0
-until grep -q '"State"' "$tmp/signals" || [ $tries -eq 100 ]; do
-	tries=$((tries + 1))
-	sleep 0.1
-done
+poll 100 grep -q '"State"' "$tmp/signals"
 cp "$tmp/signals" "$tmp/out"
 has out '"Mode"' "a change of mode is told"
 has out '"State"' "and the new state"
@@ -200,11 +193,7 @@ logged 2 "system bus: org.pghot1 is there now" "and that it is back"
 : >"$tmp/log2"
 "$pghotd" --foreground --root "$root" --run-dir "$tmp/run2" -c "$conf" >"$tmp/log2" 2>&1 &
 others="$others $!"
-tries=0
-until grep -q "system bus: another program has the name" "$tmp/log2" || [ $tries -eq 300 ]; do
-	tries=$((tries + 1))
-	sleep 0.1
-done
+poll 300 grep -q "system bus: another program has the name" "$tmp/log2"
 cp "$tmp/log2" "$tmp/out"
 has out "system bus: another program has the name org.pghot1" "a second one says that the name is taken"
 kill "$daemon"
@@ -212,11 +201,7 @@ wait "$daemon"
 status=$?
 daemon=
 if [ $status -eq 0 ]; then ok "the first one ends with 0"; else not_ok "the first one ends with $status"; fi
-tries=0
-until grep -q "system bus: org.pghot1 is there now" "$tmp/log2" || [ $tries -eq 300 ]; do
-	tries=$((tries + 1))
-	sleep 0.1
-done
+poll 300 grep -q "system bus: org.pghot1 is there now" "$tmp/log2"
 cp "$tmp/log2" "$tmp/out"
 has out "system bus: org.pghot1 is there now" "then the second one has it"
 finish
