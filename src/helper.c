@@ -170,9 +170,8 @@ static int fork_helper(struct daemon_options *options)
 	if (r == 0)
 		r = make_folder_of(options->helper_saved_path, NULL);
 	if (r == -EEXIST) {
-		log_error("the folder of %s or %s is somebody else's or has other files in it; --run-dir wants one "
-			  "that "
-			  "is pghotd's alone",
+		log_error("the folder of %s or %s is somebody else's or has other files in it; "
+			  "--run-dir wants one that is pghotd's alone",
 			  options->socket_path, options->helper_saved_path);
 		return EXIT_BAD_USAGE;
 	}
