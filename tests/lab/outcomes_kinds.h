@@ -18,6 +18,8 @@ struct given {
 	uint32_t n;
 	int error; /* errno, when it couldn't be made */
 	_Atomic bool ready;
+	_Atomic uint32_t tried;    /* pages of it, by the parent; relaxed: whoever waits for it wants no more */
+	_Atomic uint64_t remapped; /* relaxed: the parent only asks whether there were any */
 };
 
 extern struct given *given;
@@ -36,5 +38,5 @@ int kind_of_a_pool(void);
 int kind_small_region(void);
 int kind_high(void);
 
-/* Cuts holes into its memory and fills them again for as long as it is let. */
+/* Takes every second page out of its memory and maps it anew for as long as it is let; counts them in @remapped. */
 _Noreturn void kind_unmap_for_ever(void);
