@@ -7,9 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "accesses.h"
 #include "config.h"
 #include "dataplane.h"
+#include "room.h"
 #include "worker.h"
 
 #define DATAPLANE_MIGRATORS_MAX 256
@@ -50,13 +50,8 @@ struct dataplane {
 	struct worker manager; /* looks at processes */
 	struct waker *manager_waker;
 	uint64_t manager_beats;
-	struct victims *victims;
-	struct fair *fair;
-	struct guard *guard;
-	struct guard_pressure *pressure;
-	struct holdout *holdout;
-	struct accesses accesses;
-	struct worker watcher; /* looks for cold memory */
+	struct room room;
+	struct worker watcher; /* turns the room: looks for cold memory */
 	struct waker *watcher_waker;
 	uint64_t watcher_beats;
 	struct decider *decider;
@@ -80,8 +75,8 @@ void dataplane_doze(struct dataplane *dp, struct waker *waker, int timeout_ms);
 
 /* dataplane_room.c */
 
-/* Make what the thread that watches fast memory needs: 0 or -ENOMEM. Main thread, as the next. */
+/* Make what the thread that watches fast memory needs: 0 or -ENOMEM, dp->room being good for room_done() only. Main
+ * thread. */
 int dataplane_room_make(struct dataplane *dp);
-void dataplane_room_free(struct dataplane *dp);
 /* A turn of that thread. */
 int dataplane_room_turn(void *ctx);

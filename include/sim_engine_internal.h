@@ -4,10 +4,10 @@
  */
 #pragma once
 
-#include "accesses.h"
 #include "clock.h"
 #include "config.h"
 #include "migrator.h"
+#include "room.h"
 #include "sim_engine.h"
 #include "sim_kernel.h"
 #include "sim_machine.h"
@@ -19,9 +19,6 @@
 
 struct collector;
 struct decider;
-struct fair;
-struct guard;
-struct holdout;
 struct hotness;
 struct hotness_view;
 struct owners;
@@ -29,7 +26,6 @@ struct sample_queue;
 struct stats;
 struct stats_slot;
 struct topology_store;
-struct victims;
 
 struct sim_engine {
 	const struct sim_scenario *scenario;
@@ -43,18 +39,13 @@ struct sim_engine {
 	struct clock clock;
 	struct stats *stats;
 	struct stats_slot *stats_slot;
-	uint64_t fast_bytes;
 	struct topology_store *topology;
 	struct owners *owners;
 	struct hotness *hotness;
 	struct sample_queue *queue;
 	struct collector *collector;
 	struct decider *decider;
-	struct victims *victims;
-	struct fair *fair;
-	struct guard *guard;
-	struct holdout *holdout;
-	struct accesses accesses;
+	struct room room;
 	struct migrator *migrators[SIM_MIGRATORS_MAX];
 	size_t n_migrators;
 
@@ -62,7 +53,7 @@ struct sim_engine {
 	uint64_t start_ns, now_ns, end_ns, step_ns;
 	uint64_t stepped_ns; /* up to where the model has gone */
 	uint64_t pass_ns[SIM_MIGRATORS_MAX];
-	uint64_t janitor_ns, victims_ns;
+	uint64_t janitor_ns, room_ns;
 	int failed; /* -errno of a step: there is no way to say so in the middle of a move */
 
 	/* What is measured. */

@@ -188,7 +188,7 @@ static int make_collectors(struct dataplane *dp, const struct config *config)
 			.stats = stats_slot_new(dp->params.stats),
 			.queues = mine,
 			.n_queues = dp->n_readers,
-			.holdout = dp->holdout,
+			.holdout = dp->room.holdout,
 		};
 
 		for (size_t i = 0; i < dp->n_readers; i++)
@@ -296,11 +296,11 @@ static int add_migrator(struct dataplane *dp, int nid, unsigned int part, unsign
 		.clock = dp->params.clock,
 		.stats = stats_slot_new(dp->params.stats),
 		.stop = &dp->stop,
-		.fair = dp->fair,
-		.guard = dp->guard,
-		.accesses = &dp->accesses,
-		.pressure = dp->pressure,
-		.victims = dp->victims,
+		.fair = dp->room.fair,
+		.guard = dp->room.guard,
+		.accesses = &dp->room.accesses,
+		.pressure = dp->room.pressure,
+		.victims = dp->room.victims,
 		.decider = dp->decider,
 	};
 	struct migrate_thread *t;
@@ -488,7 +488,7 @@ static void dataplane_free(struct dataplane *dp)
 	waker_free(dp->janitor_waker);
 	waker_free(dp->manager_waker);
 	waker_free(dp->watcher_waker);
-	dataplane_room_free(dp);
+	room_done(&dp->room);
 	manage_free(dp->manage);
 	decider_free(dp->decider);
 	hotness_free(dp->hotness);

@@ -27,7 +27,7 @@ uint64_t dataplane_sampling_cpu_ns(const struct dataplane *dp)
 
 void dataplane_set_period(struct dataplane *dp, uint64_t period)
 {
-	accesses_set_per_sample(&dp->accesses, period);
+	accesses_set_per_sample(&dp->room.accesses, period);
 }
 
 void dataplane_usage(const struct dataplane *dp, struct hotness_usage *ret, size_t *ret_owners)
@@ -43,27 +43,27 @@ void dataplane_policy(const struct dataplane *dp, struct decider_view *ret)
 
 void dataplane_holdout(const struct dataplane *dp, struct holdout_view *ret)
 {
-	holdout_look(dp->holdout, ret);
+	holdout_look(dp->room.holdout, ret);
 }
 
 size_t dataplane_shares(const struct dataplane *dp, struct fair_view *ret, size_t max)
 {
-	return fair_look(dp->fair, ret, max);
+	return fair_look(dp->room.fair, ret, max);
 }
 
 void dataplane_guard(const struct dataplane *dp, struct guard_view *ret)
 {
-	guard_look(dp->guard, ret);
+	guard_look(dp->room.guard, ret);
 }
 
 size_t dataplane_pressure(const struct dataplane *dp, struct guard_pressure_view *ret, size_t max)
 {
-	return guard_pressure_look(dp->pressure, ret, max);
+	return guard_pressure_look(dp->room.pressure, ret, max);
 }
 
 void dataplane_victims(const struct dataplane *dp, struct victims_view *ret)
 {
-	victims_look(dp->victims, ret);
+	victims_look(dp->room.victims, ret);
 }
 
 size_t dataplane_migrators(const struct dataplane *dp, struct dataplane_migrator *ret, size_t max)

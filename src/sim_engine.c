@@ -68,7 +68,7 @@ static void take_samples(struct sim_engine *e, uint64_t from_ns, uint64_t to_ns)
 	struct sample sample;
 	uint64_t page;
 
-	accesses_set_per_sample(&e->accesses,
+	accesses_set_per_sample(&e->room.accesses,
 				(uint64_t)(sampler->per_sec > 0 ? e->speed / sampler->per_sec : sampler->period));
 	for (uint64_t i = 0; i < n; i++) {
 		double at = ((double)i + sim_random_unit(&e->sampler.when)) / (double)n;
@@ -146,41 +146,19 @@ static void turn_janitor(struct sim_engine *e)
 	e->janitor_ns = e->now_ns + HOTNESS_JANITOR_MS * NSEC_PER_MSEC;
 }
 
-static void turn_victims(struct sim_engine *e)
+static void turn_room(struct sim_engine *e)
 {
-	struct holdout_view help;
-	struct decider_view known;
-
 	if (sim_machine_put_demoted(&e->machine, e->kernel.reclaimed_pages) < 0)
 		e->failed = -EIO;
 	sim_engine_enter(e);
-	accesses_step(&e->accesses, &e->machine.root, stats_sum(e->stats, STAT_USEFUL), e->now_ns);
-	guard_note_cost(e->guard, decider_pays_not(e->decider));
-	holdout_step(e->holdout, &e->scenario->config, &e->accesses, e->now_ns);
-	guard_step(e->guard, &e->scenario->config, e->fast_bytes);
-	holdout_look(e->holdout, &help);
-	guard_note_help(e->guard, &e->scenario->config,
-			&(struct guard_help){ .windows = help.windows,
-					      .known = help.known,
-					      .saved = help.saved,
-					      .margin = help.margin,
-					      .has_cpu = help.has_cpu,
-					      .cpu_back = help.cpu_back,
-					      .busy_sec = accesses_get(&e->accesses.busy_ms_per_sec) / 1000 });
-	decider_look(e->decider, &known);
-	if (e->fair)
-		fair_step(e->fair, &(struct fair_input){
-					   .headroom_percent = e->scenario->config.promote_headroom_percent,
-					   .background_per_sec = known.background_per_sec,
-				   });
-	victims_step(e->victims, &e->scenario->config, NSEC_PER_SEC, NULL);
+	room_step(&e->room, &e->scenario->config, NSEC_PER_SEC, NULL);
 	sim_engine_leave(e);
-	e->victims_ns = e->now_ns + VICTIMS_STEP_MS * NSEC_PER_MSEC;
+	e->room_ns = e->now_ns + VICTIMS_STEP_MS * NSEC_PER_MSEC;
 }
 
 static uint64_t next_event(const struct sim_engine *e)
 {
-	uint64_t ns = e->janitor_ns < e->victims_ns ? e->janitor_ns : e->victims_ns;
+	uint64_t ns = e->janitor_ns < e->room_ns ? e->janitor_ns : e->room_ns;
 
 	for (size_t i = 0; i < e->n_migrators; i++)
 		if (e->pass_ns[i] < ns)
@@ -210,8 +188,8 @@ static int run(struct sim_engine *e, const _Atomic bool *stop)
 			return r;
 		if (e->janitor_ns <= e->now_ns)
 			turn_janitor(e);
-		if (e->victims_ns <= e->now_ns)
-			turn_victims(e);
+		if (e->room_ns <= e->now_ns)
+			turn_room(e);
 	}
 	return 0;
 }
@@ -249,7 +227,7 @@ int sim_run(const struct sim_scenario *scenario, const _Atomic bool *stop, struc
 	e->step_ns = (uint64_t)(scenario->step_ms * (double)NSEC_PER_MSEC);
 	e->end_ns = START_NS + (uint64_t)(scenario->seconds * (double)NSEC_PER_SEC);
 	e->janitor_ns = START_NS + HOTNESS_JANITOR_MS * NSEC_PER_MSEC;
-	e->victims_ns = START_NS + VICTIMS_STEP_MS * NSEC_PER_MSEC;
+	e->room_ns = START_NS + VICTIMS_STEP_MS * NSEC_PER_MSEC;
 	e->point_ns = START_NS + NSEC_PER_SEC;
 	e->machine.root.fd = -1;
 	r = sim_engine_make(e, error);

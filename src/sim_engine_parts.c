@@ -6,9 +6,6 @@
 
 #include "collector.h"
 #include "decider.h"
-#include "fair.h"
-#include "guard.h"
-#include "holdout.h"
 #include "hotness.h"
 #include "hotness_regions.h"
 #include "migrator.h"
@@ -19,7 +16,6 @@
 #include "sim_engine_internal.h"
 #include "stats.h"
 #include "topology.h"
-#include "victims.h"
 
 #define QUEUE_SAMPLES 4096
 
@@ -59,27 +55,9 @@ static uint64_t user_of(void *ctx, const struct owner *owner)
 	return (uint64_t)sim_user(e->scenario, sim_machine_process(owner->pid)) + 1;
 }
 
-static int make_fair(struct sim_engine *e)
+static int make_room(struct sim_engine *e)
 {
-	const struct fair_params params = {
-		.hotness = e->hotness,
-		.owners = e->owners,
-		.topology = e->topology,
-		.root = e->machine.root,
-		.clock = &e->clock,
-		.key_of = user_of,
-		.ctx = e,
-	};
-
-	if (!e->scenario->fair)
-		return 0;
-	e->fair = fair_new(&params);
-	return e->fair ? 0 : -ENOMEM;
-}
-
-static int make_victims(struct sim_engine *e)
-{
-	const struct victims_params params = {
+	const struct room_params params = {
 		.hotness = e->hotness,
 		.owners = e->owners,
 		.topology = e->topology,
@@ -89,22 +67,17 @@ static int make_victims(struct sim_engine *e)
 		.clock = &e->clock,
 		.stats = e->stats,
 		.decider = e->decider,
-		.fair = e->fair,
+		.collectors = 1,
+		.party_of = e->scenario->fair ? user_of : NULL,
+		.party_ctx = e,
 	};
+	int r = room_make(&e->room, &params);
 
-	const struct guard_params guard_params = {
-		.root = e->machine.root,
-		.clock = &e->clock,
-		.stats = e->stats,
-		.counted = e->stats_slot,
-		.owners = e->owners,
-	};
-
-	e->guard = guard_new(&guard_params);
-	e->victims = victims_new(&params);
-	for (size_t i = 0; i < e->place.n_nodes; i++)
-		e->fast_bytes += e->place.near[i] ? e->place.node_pages[i] * PAGE_SIZE_BYTES : 0;
-	return e->guard && e->victims ? 0 : -ENOMEM;
+	/* All threads do nothing but wait for memory. */
+	atomic_store_explicit(&e->room.accesses.busy_ms_per_sec, (uint64_t)e->scenario->threads * 1000,
+			      memory_order_relaxed);
+	atomic_store_explicit(&e->room.accesses.cpu_khz, (uint64_t)(SIM_CYCLES_PER_NS * 1e6), memory_order_relaxed);
+	return r;
 }
 
 static int make_collector(struct sim_engine *e)
@@ -116,7 +89,7 @@ static int make_collector(struct sim_engine *e)
 		.stats = e->stats_slot,
 		.queues = &e->queue,
 		.n_queues = 1,
-		.holdout = e->holdout,
+		.holdout = e->room.holdout,
 	};
 
 	e->queue = sample_queue_new(QUEUE_SAMPLES);
@@ -138,10 +111,11 @@ static int add_migrator(struct sim_engine *e, int nid, unsigned int part, unsign
 		.mover_ctx = &e->kernel,
 		.clock = &e->clock,
 		.stats = e->stats_slot,
-		.fair = e->fair,
-		.guard = e->guard,
-		.accesses = &e->accesses,
-		.victims = e->victims,
+		.fair = e->room.fair,
+		.guard = e->room.guard,
+		.accesses = &e->room.accesses,
+		.pressure = e->room.pressure,
+		.victims = e->room.victims,
 		.decider = e->decider,
 	};
 
@@ -181,11 +155,6 @@ static int make_daemon(struct sim_engine *e, char *error)
 	int r;
 
 	e->clock = (struct clock){ now_ns, e };
-	accesses_init(&e->accesses, &e->machine.root);
-	/* All threads do nothing but wait for memory. */
-	atomic_store_explicit(&e->accesses.busy_ms_per_sec, (uint64_t)e->scenario->threads * 1000,
-			      memory_order_relaxed);
-	atomic_store_explicit(&e->accesses.cpu_khz, (uint64_t)(SIM_CYCLES_PER_NS * 1e6), memory_order_relaxed);
 	e->stats = stats_new();
 	e->stats_slot = e->stats ? stats_slot_new(e->stats) : NULL;
 	if (!e->stats_slot)
@@ -199,13 +168,10 @@ static int make_daemon(struct sim_engine *e, char *error)
 		return -ENOMEM;
 	}
 	r = make_hotness(e, topology);
-	e->holdout = holdout_new(1);
 	if (r == 0)
-		r = e->holdout ? make_collector(e) : -ENOMEM;
+		r = make_room(e);
 	if (r == 0)
-		r = make_fair(e);
-	if (r == 0)
-		r = make_victims(e);
+		r = make_collector(e);
 	if (r == 0)
 		r = make_migrators(e, topology);
 	return r;
@@ -234,11 +200,8 @@ void sim_engine_done(struct sim_engine *e)
 {
 	for (size_t i = 0; i < e->n_migrators; i++)
 		migrator_free(e->migrators[i]);
-	victims_free(e->victims);
-	fair_free(e->fair);
-	guard_free(e->guard);
 	collector_free(e->collector);
-	holdout_free(e->holdout);
+	room_done(&e->room);
 	sample_queue_free(e->queue);
 	decider_free(e->decider);
 	hotness_free(e->hotness);

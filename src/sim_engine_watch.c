@@ -170,7 +170,7 @@ static void compare_held_out(struct sim_engine *e, struct sim_result *r)
 {
 	struct holdout_view view;
 
-	holdout_look(e->holdout, &view);
+	holdout_look(e->room.holdout, &view);
 	r->has_holdout = view.known;
 	if (!view.known)
 		return;

@@ -63,6 +63,7 @@ DATA = {
     "guard": {"owners"},
     "migrator": {"accesses", "decider", "evidence", "fair", "guard", "holdout", "hotness", "manage", "mover", "owners", "plan", "policy", "record", "victims"},
     "mover": {"plan"},
+    "room": {"accesses", "decider", "fair", "guard", "holdout", "hotness", "manage", "mover", "owners", "victims"},
     "victims": {"decider", "evidence", "fair", "holdout", "hotness", "manage", "mover", "owners"},
 }
 # Includes that break the table on purpose.
