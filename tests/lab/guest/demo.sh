@@ -30,10 +30,11 @@ look()
 # The host draws what comes in as KEY=VALUE words, and works out how fast the program was; see labdemo.py.
 show()
 {
-	# Whatever a look costs is the program's loss here. So there is none where only its speed is of interest.
-	[ "$1" = run ] && look
 	# On a host that is busy it may not answer in time; then the next line has it.
 	place || return 0
+	# Whatever a look costs is the program's loss here. So there is none where only its speed is of interest. It comes
+	# last, so that no more is near than was moved.
+	[ "$1" = run ] && look
 	live "phase=$1 sec=$((($(now_ms) - begin) / 1000)) hot=$HOT_NEAR/$HOT_TOTAL" \
 		"cold=$COLD_NEAR/$COLD_TOTAL promoted=$promoted samples=$samples" \
 		"accesses=$(ibs_value "$(grep '^final' /tmp/hotset.txt | tail -n 1)" accesses)"
