@@ -181,42 +181,56 @@ uint64_t migrator_room_to_come(const struct migrator_pass_state *p)
 	return bytes;
 }
 
+/* Those of its pages that may move: what is mapped side by side may be of several kinds. Returns how many. */
+static size_t keep_those_managed(struct migrator_pass_state *p, struct migrator_room *room, size_t i, uint64_t now_ns)
+{
+	const struct victim *victim = &room->victim[i];
+	uint64_t first = victim->addr + victim->first_page * PAGE_SIZE_BYTES;
+	struct manage_answer answer;
+	struct owner *owner;
+	size_t n = 0;
+
+	rcu_enter();
+	owner = owners_at(p->m->params.owners, victim->owner_slot);
+	if (owner && owner->pid == victim->pid && owner->start_ticks == victim->start_ticks &&
+	    !migrator_manage_in_peace(p, owner, now_ns)) {
+		for (size_t k = 0; k < victim->n_pages; k++) {
+			manage_ask(p->m->params.manage, owner, first + k * PAGE_SIZE_BYTES, now_ns, &answer);
+			if (answer.verdict != MANAGE_MOVE)
+				continue;
+			room->addr[i][n++] = first + k * PAGE_SIZE_BYTES;
+			room->shared = answer.shared; /* the same for all of a process */
+		}
+	}
+	rcu_leave();
+	return n;
+}
+
 /* Which of them are cold still and may move, and where their pages are. */
 static void look_at_victims(struct migrator_pass_state *p, struct migrator_room *room, int from_nid)
 {
 	uint64_t now_ns = clock_now_ns(p->m->params.clock);
 
+	room->shared = false;
 	for (size_t i = 0; i < room->n; i++) {
 		const struct victim *victim = &room->victim[i];
-		uint64_t first = victim->addr + victim->first_page * PAGE_SIZE_BYTES;
-		struct manage_answer answer = { .verdict = MANAGE_LEAVE };
-		struct owner *owner;
+		size_t may, here = 0;
 
 		room->pages[i] = 0;
 		room->moved_bytes[i] = 0;
-		rcu_enter();
-		owner = owners_at(p->m->params.owners, victim->owner_slot);
-		if (owner && owner->pid == victim->pid && owner->start_ticks == victim->start_ticks &&
-		    !migrator_manage_in_peace(p, owner, now_ns))
-			manage_ask(p->m->params.manage, owner, first, now_ns, &answer);
-		rcu_leave();
-		room->skip[i] = answer.verdict != MANAGE_MOVE ||
-				!(victims_is_cold(p->m->params.victims, p->config, victim, now_ns) ||
-				  (victim->claimed && victims_is_given(p->m->params.victims, victim, now_ns)));
-		room->shared = answer.shared;
+		may = keep_those_managed(p, room, i, now_ns);
+		room->skip[i] =
+			may == 0 || !(victims_is_cold(p->m->params.victims, p->config, victim, now_ns) ||
+				      (victim->claimed && victims_is_given(p->m->params.victims, victim, now_ns)));
 		if (room->skip[i])
 			continue;
-		for (size_t k = 0; k < victim->n_pages; k++)
-			room->addr[i][k] = first + k * PAGE_SIZE_BYTES;
-		room->pages[i] = victim->n_pages;
-		if (mover_place(&p->mover, victim->pid, room->addr[i], victim->n_pages, room->nid) < 0)
-			room->pages[i] = 0;
-		for (size_t k = 0, all = room->pages[i], here = 0; k < all; k++) {
+		if (mover_place(&p->mover, victim->pid, room->addr[i], may, room->nid) < 0)
+			may = 0;
+		for (size_t k = 0; k < may; k++)
 			if (room->nid[k] == from_nid)
 				room->addr[i][here++] = room->addr[i][k];
-			room->pages[i] = here;
-		}
-		room->skip[i] = room->pages[i] == 0;
+		room->pages[i] = here;
+		room->skip[i] = here == 0;
 	}
 }
 

@@ -195,14 +195,15 @@ out:
 	pthread_mutex_unlock(&v->lock);
 }
 
-static bool may_move(struct victims *v, const struct victim *victim, uint64_t now_ns)
+/* @page of its region: what is mapped side by side may be of several kinds. */
+static bool may_move(struct victims *v, const struct victim *victim, uint64_t page, uint64_t now_ns)
 {
 	struct owner *owner = owners_at(v->params.owners, victim->owner_slot);
 	struct manage_answer answer;
 
 	if (!owner || owner->pid != victim->pid || owner->start_ticks != victim->start_ticks)
 		return false;
-	manage_ask(v->params.manage, owner, victim->addr + victim->first_page * PAGE_SIZE_BYTES, now_ns, &answer);
+	manage_ask(v->params.manage, owner, victim->addr + (page << PAGE_SHIFT), now_ns, &answer);
 	return answer.verdict == MANAGE_MOVE;
 }
 
@@ -250,11 +251,11 @@ static size_t pick(struct victims *v, const struct victims_process *p, const str
 			continue;
 		victim.cold = quiet_ns && victims_cold(v, &victim, strict, quiet_ns, now_ns);
 		victim.claimed = victims_given(v, &victim, victim.cold, now_ns);
-		if (!(victim.cold || victim.claimed) || !may_move(v, &victim, now_ns))
+		page = victim.first_page + page % victim.n_pages;
+		if (!(victim.cold || victim.claimed) || !may_move(v, &victim, page, now_ns))
 			continue;
 		victim.unseen = victim.cold && !hotness_find_view(v->params.hotness, victim.pid, victim.owner_slot,
 								  victim.addr, now_ns, &view);
-		page = victim.first_page + page % victim.n_pages;
 		v->probe_addr[n] = victim.addr + (page << PAGE_SHIFT);
 		v->probe[n++] = victim;
 	}

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Room on a fast node that is full. Nodes 2 and 3 are slow. */
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "guard.h"
 #include "harness.h"
+#include "manage.h"
 #include "manage_left.h"
 #include "victims_rig.h"
 
@@ -412,8 +416,109 @@ static void the_way_is_chosen(void)
 	}
 }
 
+/* What /proc shows of a process, but for its mappings. */
+static void put_facts(struct victims_rig *v, uint32_t pid)
+{
+	struct machine *m = &v->rig->machine;
+	char path[64];
+
+	snprintf(path, sizeof(path), "proc/%u/status", pid);
+	machine_put(m, path, "Name:\tx\nUid:\t5\t5\t5\t5\nVmLck:\t     512 kB\nVmRSS:\t  10240 kB\nThreads:\t1");
+	snprintf(path, sizeof(path), "proc/%u/cgroup", pid);
+	machine_put(m, path, "0::/a.slice/b.service");
+	snprintf(path, sizeof(path), "proc/%u/exe", pid);
+	machine_link(m, path, "/usr/bin/x");
+	snprintf(path, sizeof(path), "proc/%u/fd/.keep", pid);
+	machine_put_bytes(m, path, "", 0);
+	snprintf(path, sizeof(path), "proc/%u/task/%u/stat", pid, pid);
+	machine_put(m, path, "1 (x) S");
+}
+
+/* Of each region the first half is plain memory, then a quarter is bound by its program, and a quarter locked. */
+static void put_mixed_maps(struct victims_rig *v, uint32_t pid, uint64_t regions)
+{
+	static const struct {
+		uint64_t first, end;
+		const char *policy, *flags;
+	} part[] = { { 0, 256, "default", "rd wr mr" },
+		     { 256, 384, "bind:0", "rd wr mr" },
+		     { 384, 512, "default", "rd wr mr lo" } };
+	char *maps = NULL, *numa = NULL, *smaps = NULL, path[64];
+	size_t size[3];
+	FILE *to[3] = { open_memstream(&maps, &size[0]), open_memstream(&numa, &size[1]),
+			open_memstream(&smaps, &size[2]) };
+
+	for (uint64_t i = 0; i < regions * 3; i++) {
+		unsigned long long start = rig_addr(pid, i / 3 * PAGES + part[i % 3].first),
+				   end = rig_addr(pid, i / 3 * PAGES + part[i % 3].end);
+
+		fprintf(to[0], "%llx-%llx rw-p 00000000 00:00 0 \n", start, end);
+		fprintf(to[1], "%llx %s anon=1 N0=1\n", start, part[i % 3].policy);
+		fprintf(to[2], "%llx-%llx rw-p 00000000 00:00 0 \nVmFlags: %s \n", start, end, part[i % 3].flags);
+	}
+	for (int i = 0; i < 3; i++)
+		fclose(to[i]);
+	snprintf(path, sizeof(path), "proc/%u/maps", pid);
+	machine_put(&v->rig->machine, path, "%s", maps);
+	snprintf(path, sizeof(path), "proc/%u/numa_maps", pid);
+	machine_put(&v->rig->machine, path, "%s", numa);
+	snprintf(path, sizeof(path), "proc/%u/smaps", pid);
+	machine_put(&v->rig->machine, path, "%s", smaps);
+	free(maps);
+	free(numa);
+	free(smaps);
+}
+
+/* Several kinds of memory in one region: only that goes down which may. */
+static void each_page_that_goes_down_may_move(void)
+{
+	struct victims_rig v;
+	struct manage *manage;
+	struct fake_process *p;
+
+	vrig_new(&v);
+	v.rig->kernel.free_pages[0] = v.rig->kernel.free_pages[1] = KEEP;
+	v.rig->config.manage_default = true;
+	manage = manage_new(v.rig->owners, &v.rig->machine.root, &v.rig->clock, v.rig->topology);
+	v.rig->params.manage = manage;
+	vrig_renew(&v);
+	vrig_maps(&v, OLD, 0, 20 * PAGES);
+	put_facts(&v, OLD);
+	put_mixed_maps(&v, OLD, 20);
+	vrig_map(&v, OLD, 0, 20 * PAGES, RIG_PAGE, 0, 0);
+	for (int i = 0; i < 2; i++) {
+		vrig_run(&v, QUIET_SEC + 20);
+		manage_step(manage, &v.rig->config, NSEC_PER_SEC, NULL);
+	}
+	vrig_maps(&v, HOT, 0, 4 * PAGES);
+	put_facts(&v, HOT);
+	put_mixed_maps(&v, HOT, 4);
+	rig_hot(v.rig, HOT, 0, 200, 1000, 0);
+	for (int i = 0; i < 10; i++) {
+		CU_ASSERT_EQUAL(rig_pass(v.rig), 0);
+		manage_step(manage, &v.rig->config, NSEC_PER_SEC, NULL);
+		v.rig->now_ns += 100 * NSEC_PER_MSEC;
+	}
+	CU_ASSERT_EQUAL(pages_on(&v, HOT, 0), 200);
+	CU_ASSERT(pages_on(&v, OLD, 2) > 0);
+	p = rig_process(v.rig, OLD);
+	for (size_t i = 0; i < p->n_folios; i++)
+		if (p->folios[i].nid != 0)
+			CU_ASSERT((p->folios[i].addr / RIG_PAGE) % PAGES < 256);
+	CU_ASSERT_EQUAL(v.rig->kernel.bad_calls, 0);
+	/* Nor is the rest of them cold memory that could go. */
+	for (uint64_t i = 0; i < 20; i++)
+		for (uint64_t k = 0; k < 256; k++)
+			fake_folio_find(p, rig_addr(OLD, i * PAGES + k))->nid = 2;
+	vrig_run(&v, 15);
+	CU_ASSERT_EQUAL(victims_cold_bytes(v.victims, 0), 0);
+	vrig_free(&v);
+	manage_free(manage);
+}
+
 TEST_MAIN(migrator_room, TEST(cold_memory_makes_room), TEST(room_is_not_made_twice), TEST(huge_pages_go_down_whole),
 	  TEST(off_moves_nothing_down), TEST(observing_moves_nothing_down), TEST(nothing_cold_is_said),
 	  TEST(a_full_slow_node_takes_nothing), TEST(what_refuses_is_not_asked_again), TEST(the_headroom_comes_first),
 	  TEST(down_keeps_to_the_rate), TEST(the_kernel_makes_room), TEST(the_way_changes_while_it_runs),
-	  TEST(nothing_may_go_down), TEST(who_rests_stays), TEST(a_guard_stops_all), TEST(the_way_is_chosen))
+	  TEST(nothing_may_go_down), TEST(each_page_that_goes_down_may_move), TEST(who_rests_stays),
+	  TEST(a_guard_stops_all), TEST(the_way_is_chosen))

@@ -21,31 +21,41 @@ MACHINE_UNUSED static void vrig_flow(struct victims_rig *v)
 	stats_inc(v->rig->params.stats, STAT_USEFUL);
 }
 
-MACHINE_UNUSED static void vrig_new(struct victims_rig *v)
+/* Victims and migrator anew, as the rig's parameters are now. */
+MACHINE_UNUSED static void vrig_renew(struct victims_rig *v)
 {
-	static const struct rig_options plain = { 0 };
-	struct rig *rig = rig_new(&plain);
+	struct rig *rig = v->rig;
 	struct victims_params params = {
 		.hotness = rig->hotness,
 		.owners = rig->owners,
+		.manage = rig->params.manage,
 		.topology = rig->topology,
 		.root = rig->machine.root,
 		.mover_ops = &fake_kernel_ops,
 		.mover_ctx = &rig->kernel,
 		.clock = &rig->clock,
 		.stats = rig->stats,
+		.decider = v->decider,
 	};
 
-	*v = (struct victims_rig){ .rig = rig, .decider = decider_new(rig->hotness) };
-	params.decider = v->decider;
-	v->victims = victims_new(&params);
-	rig->config.make_room = ROOM_EXCHANGE;
-	rig->config.promote_policy = POLICY_PAGE;
-	rig->config.promote_confidence = 0.95;
 	migrator_free(rig->migrator);
+	victims_free(v->victims);
+	v->victims = victims_new(&params);
 	rig->params.victims = v->victims;
 	rig->params.decider = v->decider;
 	rig->migrator = migrator_new(&rig->params);
+}
+
+MACHINE_UNUSED static void vrig_new(struct victims_rig *v)
+{
+	static const struct rig_options plain = { 0 };
+	struct rig *rig = rig_new(&plain);
+
+	*v = (struct victims_rig){ .rig = rig, .decider = decider_new(rig->hotness) };
+	rig->config.make_room = ROOM_EXCHANGE;
+	rig->config.promote_policy = POLICY_PAGE;
+	rig->config.promote_confidence = 0.95;
+	vrig_renew(v);
 	vrig_flow(v);
 }
 
