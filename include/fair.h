@@ -9,7 +9,8 @@
  *           first, hot or not.
  *   turn    regions that wait are moved in turn, so that a party with many of them is no faster than one with few.
  *
- * What a party has and wants is found once a second in the regions that were sampled; what it has of cold memory, where
+ * What a party has and wants is found once a second, or as fast as fair_step() gets round, in the regions that were
+ * sampled; what it has of cold memory, where
  * victims.h looks for it. Who has no more than an equal part of all fast memory gives nothing back. Where samples show
  * slow nodes only, nobody is known to have anything.
  *
@@ -59,8 +60,11 @@ struct fair_input {
 	double background_per_sec; /* samples of a region: with no more it is not hot */
 };
 
-/* Look, when a second has gone by since the last time. One thread, registered with rcu, outside a read section; reads
- * one file. */
+/*
+ * Look, when a second has gone by since the last time. More regions than some 50,000 take several such steps, and all
+ * that was found is known after the last of them. One thread, registered with rcu, outside a read section; reads one
+ * file.
+ */
 void fair_step(struct fair *fair, const struct fair_input *input);
 
 /* The key of @uid's programs under rule @rule, -1: none. Pure. */

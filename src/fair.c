@@ -16,7 +16,10 @@
 #include "topology.h"
 
 #define VIEWS_MAX  16384
-#define PLACE_BITS 8    /* of a fair_party: number of the place, from 1 */
+#define VIEWS_PART 12288 /* of all regions, on average: parts differ */
+#define PARTS_STEP 4     /* looked at in a step: a few ms */
+#define PLACE_BITS 8     /* of a fair_party: number of the place, from 1 */
+#define NOT_KNOWN  UINT64_MAX
 #define TRIES_MANY 2    /* asked for so often: it doesn't move, or comes back by itself */
 #define IDLE_BINS  40   /* four to each octave, */
 #define IDLE_MIN   0.25 /* from so many seconds on */
@@ -48,8 +51,9 @@ struct fair {
 	_Atomic uint32_t needy; /* parties that have or want something */
 
 	/* The stepping thread's own. */
-	uint64_t step_ns;
-	uint32_t turn;
+	uint64_t step_ns, round_ns; /* when the last step, and the round over all regions, began */
+	uint32_t part, parts;       /* where the round is; parts 0: none has begun */
+	bool in_steps;              /* it takes more than one */
 	struct topology_room rooms[NODE_MAX];
 	struct found found[FAIR_PARTIES];
 	struct hotness_view view[VIEWS_MAX];
@@ -281,7 +285,13 @@ static size_t place_of(struct fair *f, uint64_t key)
 	}
 	if (none == FAIR_PARTIES)
 		return FAIR_PARTIES - 1;
+	/* Until a round is over nothing is known of it, and nothing holds it. */
 	set(&f->party[none].asked_ns, 0);
+	set(&f->party[none].has_bytes, 0);
+	set(&f->party[none].wants_bytes, 0);
+	set(&f->party[none].share_bytes, NOT_KNOWN);
+	set(&f->party[none].idle_cut_ns, UINT64_MAX);
+	atomic_store_explicit(&f->party[none].fits, true, memory_order_relaxed);
 	atomic_store_explicit(&f->party[none].moved_bytes, 0, memory_order_relaxed);
 	set(&f->party[none].key, key);
 	if (none >= end_of(f))
@@ -312,13 +322,12 @@ static double size_of(const struct hotness_view *view)
 	return REGION_BYTES;
 }
 
-static void add(struct fair *f, const struct hotness_view *view, uint64_t lower, double background_per_sec,
-		double parts)
+static void add(struct fair *f, const struct hotness_view *view, uint64_t lower, double background_per_sec)
 {
 	const struct region_evidence *e = &view->evidence;
 	struct owner *owner = owners_at(f->params.owners, hotness_view_owner(view));
 	uint32_t tries = (view->decision & REGION_DECISION_TRIES) / REGION_DECISION_TRY;
-	double bytes = size_of(view) * parts, near = 1;
+	double bytes = size_of(view), near = 1;
 	bool decided = view->decision & REGION_DECISION_KIND, done = view->decision & REGION_DECISION_DONE;
 	struct found *found;
 	uint64_t key;
@@ -333,10 +342,10 @@ static void add(struct fair *f, const struct hotness_view *view, uint64_t lower,
 	f->found[place].seen = true;
 	/* What was moved down and not touched since is FORGET. */
 	found = &f->found[place];
-	if (owner->party_ns != f->step_ns) {
+	if (owner->party_ns != f->round_ns) {
 		double cold = (double)atomic_load_explicit(&owner->cold_bytes, memory_order_relaxed);
 
-		owner->party_ns = f->step_ns;
+		owner->party_ns = f->round_ns;
 		found->has += cold;
 		found->idle[IDLE_BINS - 1] += cold;
 	}
@@ -362,20 +371,39 @@ static uint64_t node_mask(const struct nodeset *nodes)
 	return mask;
 }
 
-static void look_at_regions(struct fair *f, const struct fair_input *input, uint64_t lower, uint64_t now_ns)
+static void begin_round(struct fair *f, uint64_t now_ns)
 {
 	struct hotness_usage usage;
-	uint32_t parts;
-	size_t n;
 
-	memset(f->found, 0, sizeof(f->found));
 	hotness_usage(f->params.hotness, &usage);
-	parts = (uint32_t)(usage.regions / VIEWS_MAX) + 1;
-	rcu_enter();
-	n = hotness_views(f->params.hotness, f->turn++ % parts, parts, now_ns, f->view, VIEWS_MAX);
-	for (size_t i = 0; i < n; i++)
-		add(f, &f->view[i], lower, input->background_per_sec, parts);
-	rcu_leave();
+	memset(f->found, 0, sizeof(f->found));
+	f->round_ns = now_ns;
+	f->part = 0;
+	f->parts = (uint32_t)(usage.regions / VIEWS_PART) + 1;
+	f->in_steps = f->parts > PARTS_STEP;
+}
+
+/*
+ * Some of the regions. true: the round is over. Of a part alone nothing is concluded: who has little has it in few
+ * parts, and would have far too much in one second and nothing in the next.
+ */
+static bool look_at_regions(struct fair *f, const struct fair_input *input, uint64_t lower, uint64_t now_ns)
+{
+	if (f->parts == 0)
+		begin_round(f, now_ns);
+	for (uint32_t k = 0; k < PARTS_STEP && f->part < f->parts; k++) {
+		size_t n;
+
+		rcu_enter();
+		n = hotness_views(f->params.hotness, f->part++, f->parts, now_ns, f->view, VIEWS_MAX);
+		for (size_t i = 0; i < n; i++)
+			add(f, &f->view[i], lower, input->background_per_sec);
+		rcu_leave();
+	}
+	if (f->part < f->parts)
+		return false;
+	f->parts = 0;
+	return true;
 }
 
 /* Free memory of the fast nodes that promotion may fill. */
@@ -456,14 +484,17 @@ void fair_step(struct fair *f, const struct fair_input *input)
 	uint64_t now_ns = clock_now_ns(f->params.clock);
 	struct topology *topology;
 	double all, tier, needy = 0;
+	bool over;
 
 	if (f->step_ns && now_ns - f->step_ns < FAIR_STEP_NS)
 		return;
 	f->step_ns = now_ns;
 	topology = topology_store_get(f->params.topology);
-	look_at_regions(f, input, node_mask(&topology->lower), now_ns);
-	all = room_of(f, topology, input->headroom_percent, &tier);
+	over = look_at_regions(f, input, node_mask(&topology->lower), now_ns);
+	all = over ? room_of(f, topology, input->headroom_percent, &tier) : 0;
 	topology_unref(topology);
+	if (!over)
+		return;
 	for (size_t i = 0; i < end_of(f); i++) {
 		all += f->found[i].has;
 		needy += need_of(&f->found[i]) > 0;
@@ -474,13 +505,15 @@ void fair_step(struct fair *f, const struct fair_input *input)
 	for (size_t i = 0; i < end_of(f); i++) {
 		struct party *p = &f->party[i];
 		const struct found *found = &f->found[i];
+		int64_t moved = atomic_load_explicit(&p->moved_bytes, memory_order_relaxed);
 
 		set(&p->has_bytes, (uint64_t)found->has);
 		set(&p->wants_bytes, (uint64_t)found->wants);
 		set(&p->share_bytes, (uint64_t)found->share);
 		atomic_store_explicit(&p->fits, need_of(found) <= found->share, memory_order_relaxed);
 		set(&p->idle_cut_ns, find_cut(found));
-		atomic_store_explicit(&p->moved_bytes, 0, memory_order_relaxed);
+		/* About half of what moved while a long round went on was seen where it had been before. */
+		atomic_store_explicit(&p->moved_bytes, f->in_steps ? moved / 2 : 0, memory_order_relaxed);
 		if (!found->seen && i + 1 < FAIR_PARTIES)
 			set(&p->key, 0);
 	}
@@ -494,7 +527,7 @@ size_t fair_look(const struct fair *f, struct fair_view *ret, size_t max)
 	for (uint32_t i = 0; i < end_of(f) && n < max; i++) {
 		const struct party *p = &f->party[i];
 
-		if (!get(&p->key))
+		if (!get(&p->key) || get(&p->share_bytes) == NOT_KNOWN)
 			continue;
 		ret[n] = (struct fair_view){
 			.key = get(&p->key),

@@ -301,6 +301,33 @@ static void many_parties(void)
 	done(&f);
 }
 
+/* Far more regions than one step looks at, of which one has few: it has as much in each step. */
+static void little_among_much_is_seen_in_each_step(void)
+{
+	struct fair_view view[2];
+	struct fair_rig f;
+	int known = 0;
+
+	new (&f);
+	fill(&f);
+	touch(&f, SMALL, 0, 20, 0);
+	touch(&f, BIG, 0, 60000, 2);
+	want(&f, BIG, 0, 20);
+	for (int i = 0; i < 12; i++) {
+		step(&f);
+		fair_lacks_room(f.fair, f.rig->now_ns);
+		for (size_t k = 0, n = fair_look(f.fair, view, 2); k < n; k++) {
+			if (fair_key_uid(view[k].key) != SMALL)
+				continue;
+			known++;
+			CU_ASSERT_EQUAL(view[k].has_bytes, 20 * REGION);
+			CU_ASSERT_FALSE(fair_gives(f.fair, party(&f, SMALL), UINT64_MAX));
+		}
+	}
+	CU_ASSERT(known >= 10);
+	done(&f);
+}
+
 TEST_MAIN(fair, TEST(what_fits_is_everybodys), TEST(who_has_too_much_gives_it_back), TEST(an_equal_part_is_safe),
 	  TEST(alone_nobody_is_held), TEST(what_was_asked_for_in_vain_lacks_nothing), TEST(turns_go_round),
-	  TEST(many_parties))
+	  TEST(many_parties), TEST(little_among_much_is_seen_in_each_step))
