@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* victims_internal: for the victims*.c files: victims_maps.c knows the mappings, victims_cold.c what is cold, victims.c
+/* victims_internal: for the victims*.c files: victims_maps.c knows the mappings, victims_walk.c goes through
+ * them, victims_cold.c what is cold, victims.c
  * which of it waits to be taken. */
 #pragma once
 
@@ -18,7 +19,9 @@ struct victims_range {
 struct victims_process {
 	uint32_t pid, owner_slot;
 	uint64_t start_ticks;
-	uint64_t round; /* last seen */
+	uint64_t round;            /* last seen */
+	uint64_t resident_regions; /* as much as it has in memory, at least 1 */
+	size_t next_range;         /* where the next walk begins */
 	size_t n;
 	struct victims_range *range; /* by address */
 };
@@ -42,6 +45,27 @@ int victims_maps_begin(struct victims_maps *maps, const struct fsroot *root);
 bool victims_maps_next(struct victims_maps *maps, const struct fsroot *root, struct owners *owners, uint64_t now_ns);
 void victims_maps_clear(struct victims_maps *maps);
 
+/* victims_walk.c: the way through a process's regions, once in a round. */
+struct victims_walk {
+	size_t range, ranges_left;
+	bool in_range;
+	uint64_t region, regions_left;       /* of the range: the next, by number, and how many are to come */
+	uint64_t looks, absent, absent_here; /* found to be nothing: of all, and of this range */
+};
+
+/* Begin with @p, at the range where the walk before had to end. */
+void victims_walk_begin(struct victims_walk *walk, struct victims_process *p);
+
+/*
+ * The next region of @p, as far as it is mapped. false: there is none, or enough was looked at in vain: what is mapped
+ * may be a thousand times what is there, and others wait. A range that is too large for one walk is begun further on in
+ * each @round.
+ */
+bool victims_walk_next(struct victims_walk *walk, struct victims_process *p, uint64_t round, struct victim *ret);
+
+/* A region of @range that the walk gave has nothing where it was asked for. */
+void victims_walk_absent(struct victims_walk *walk, size_t range);
+
 #define VICTIMS_PROBES_MAX    512 /* pages in one query */
 #define VICTIMS_REFUSED_MARKS 4096
 
@@ -63,8 +87,8 @@ struct victims {
 	/* The thread's own. */
 	enum victims_phase phase;
 	struct victims_maps maps;
-	size_t process, range; /* where the probing is, */
-	uint64_t addr;
+	size_t process; /* where the probing is */
+	struct victims_walk walk;
 	uint64_t round_ns; /* begin of the last round */
 	uint64_t found_bytes[NODE_MAX];
 	uint64_t unseen_bytes; /* of the process that is being probed: on fast nodes, cold, and in no table */
@@ -75,6 +99,7 @@ struct victims {
 	struct victim probe[VICTIMS_PROBES_MAX];
 	uint64_t probe_addr[VICTIMS_PROBES_MAX];
 	int probe_nid[VICTIMS_PROBES_MAX];
+	size_t probe_range[VICTIMS_PROBES_MAX];
 
 	/* Relaxed, all: a moment's view; a late look costs a region more or less. */
 	_Atomic uint64_t want_ns, quiet_ns, dark_ns, evicted_ns;

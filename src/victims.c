@@ -207,46 +207,24 @@ static bool may_move(struct victims *v, const struct victim *victim, uint64_t pa
 	return answer.verdict == MANAGE_MOVE;
 }
 
-/* The next region of the process, as far as it is mapped; false: there is none. */
-static bool next_region(struct victims *v, const struct victims_process *p, struct victim *ret)
-{
-	const struct victims_range *range;
-	uint64_t start, end, region;
-
-	while (v->range < p->n && v->addr >= p->range[v->range].end)
-		v->range++;
-	if (v->range == p->n)
-		return false;
-	range = &p->range[v->range];
-	start = victims_max(v->addr, range->start);
-	region = start & ~(REGION_BYTES - 1);
-	end = region + REGION_BYTES < range->end ? region + REGION_BYTES : range->end;
-	v->addr = end;
-	*ret = (struct victim){
-		.addr = region,
-		.since_ns = range->since_ns,
-		.start_ticks = p->start_ticks,
-		.owner_slot = p->owner_slot,
-		.pid = p->pid,
-		.first_page = (uint16_t)((start - region) >> PAGE_SHIFT),
-		.n_pages = (uint16_t)((end - start) >> PAGE_SHIFT),
-	};
-	return true;
-}
-
 /* Cold regions of the process, and a page of each to ask for: another one in each round. */
-static size_t pick(struct victims *v, const struct victims_process *p, const struct config *config, uint64_t quiet_ns,
-		   uint64_t now_ns)
+static size_t pick(struct victims *v, struct victims_process *p, const struct config *config, uint64_t quiet_ns,
+		   uint64_t now_ns, bool *ret_through)
 {
 	double strict = victims_strictness(config);
 	struct hotness_view view;
 	struct victim victim;
 	size_t n = 0;
 
+	*ret_through = false;
 	rcu_enter();
-	for (size_t looks = 0; looks < LOOKS_MAX && n < VICTIMS_PROBES_MAX && next_region(v, p, &victim); looks++) {
-		uint64_t page = (key_of_victim(&victim) >> 8) + v->maps.round * 61;
+	for (size_t looks = 0; looks < LOOKS_MAX && n < VICTIMS_PROBES_MAX; looks++) {
+		uint64_t page;
 
+		*ret_through = !victims_walk_next(&v->walk, p, v->maps.round, &victim);
+		if (*ret_through)
+			break;
+		page = (key_of_victim(&victim) >> 8) + v->maps.round * 61;
 		if (holdout_has(config->guard_holdout_percent, victim.pid, victim.addr))
 			continue;
 		victim.cold = quiet_ns && victims_cold(v, &victim, strict, quiet_ns, now_ns);
@@ -257,6 +235,7 @@ static size_t pick(struct victims *v, const struct victims_process *p, const str
 		victim.unseen = victim.cold && !hotness_find_view(v->params.hotness, victim.pid, victim.owner_slot,
 								  victim.addr, now_ns, &view);
 		v->probe_addr[n] = victim.addr + (page << PAGE_SHIFT);
+		v->probe_range[n] = v->walk.range;
 		v->probe[n++] = victim;
 	}
 	rcu_leave();
@@ -264,11 +243,12 @@ static size_t pick(struct victims *v, const struct victims_process *p, const str
 }
 
 /* One query. false: the process is through. */
-static bool probe(struct victims *v, const struct victims_process *p, const struct nodeset *top,
-		  const struct config *config, uint64_t quiet_ns, uint64_t now_ns)
+static bool probe(struct victims *v, struct victims_process *p, const struct nodeset *top, const struct config *config,
+		  uint64_t quiet_ns, uint64_t now_ns)
 {
 	const struct mover mover = { .ops = v->params.mover_ops, .ctx = v->params.mover_ctx };
-	size_t n = pick(v, p, config, quiet_ns, now_ns);
+	bool through;
+	size_t n = pick(v, p, config, quiet_ns, now_ns, &through);
 
 	if (n > 0) {
 		/* Between the walk and now it may have ended, and its pid may be another's. */
@@ -276,13 +256,15 @@ static bool probe(struct victims *v, const struct victims_process *p, const stru
 		    mover_place(&mover, p->pid, v->probe_addr, n, v->probe_nid) < 0)
 			return false;
 		for (size_t i = 0; i < n; i++) {
-			if (v->probe_nid[i] >= 0 && nodeset_has(top, v->probe_nid[i])) {
+			if (v->probe_nid[i] < 0) {
+				victims_walk_absent(&v->walk, v->probe_range[i]);
+			} else if (nodeset_has(top, v->probe_nid[i])) {
 				v->unseen_bytes += v->probe[i].unseen ? v->probe[i].n_pages * PAGE_SIZE_BYTES : 0;
 				add(v, v->probe_nid[i], &v->probe[i], now_ns);
 			}
 		}
 	}
-	return v->range < p->n;
+	return !through;
 }
 
 /* What its owner has and nobody sees belongs to its party. */
@@ -301,9 +283,10 @@ static void publish_unseen(struct victims *v, const struct victims_process *p)
 static void begin_probing(struct victims *v)
 {
 	v->phase = VICTIMS_PHASE_PROBE;
-	v->process = v->range = 0;
+	v->process = 0;
 	v->unseen_bytes = 0;
-	v->addr = 0;
+	if (v->maps.n > 0)
+		victims_walk_begin(&v->walk, &v->maps.process[0]);
 	pthread_mutex_lock(&v->lock);
 	for (int nid = 0; nid < NODE_MAX; nid++) {
 		v->found_bytes[nid] = 0;
@@ -381,9 +364,8 @@ static bool work(struct victims *v, const struct config *config, const struct no
 	}
 	if (!probe(v, &v->maps.process[v->process], top, config, quiet_ns, now_ns)) {
 		publish_unseen(v, &v->maps.process[v->process]);
-		v->process++;
-		v->range = 0;
-		v->addr = 0;
+		if (++v->process < v->maps.n)
+			victims_walk_begin(&v->walk, &v->maps.process[v->process]);
 	}
 	return true;
 }

@@ -241,10 +241,10 @@ static void look_at(struct victims_maps *maps, const struct fsroot *root, struct
 	struct victims_process *p;
 	struct owner *owner;
 	uint32_t slot = 0;
-	uint64_t ticks = 0;
+	uint64_t ticks = 0, resident = resident_pages(root, pid);
 	int r;
 
-	if (resident_pages(root, pid) < VICTIMS_RSS_MIN / PAGE_SIZE_BYTES)
+	if (resident < VICTIMS_RSS_MIN / PAGE_SIZE_BYTES)
 		return;
 	rcu_enter();
 	r = owners_get(owners, pid, now_ns, &owner);
@@ -262,6 +262,7 @@ static void look_at(struct victims_maps *maps, const struct fsroot *root, struct
 		p->n = 0; /* another process of that pid: nothing of it is old */
 	p->start_ticks = ticks;
 	p->owner_slot = slot;
+	p->resident_regions = resident / REGION_PAGES + 1;
 	/* What can't be read now is forgotten, and watched anew. */
 	if (read_maps(root, pid, now_ns, &mapped) == 0 && take_maps(p, &mapped, now_ns) == 0)
 		p->round = maps->round;

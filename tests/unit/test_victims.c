@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What is called cold, and what isn't. */
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "harness.h"
 #include "victims_rig.h"
 
@@ -217,8 +220,79 @@ static void nobody_looks_unless_room_is_wanted(void)
 	vrig_free(&v);
 }
 
+static void advance(struct rig *rig)
+{
+	rig->now_ns += 100000;
+}
+
+/* The daemon's steps for @sec seconds, where each piece of work takes a tenth of a millisecond. true: one was found. */
+static bool find_one(struct victims_rig *v, int nid, unsigned int sec)
+{
+	struct victim got;
+
+	for (uint64_t end_ns = v->rig->now_ns + sec * NSEC_PER_SEC; v->rig->now_ns < end_ns;) {
+		vrig_flow(v);
+		victims_want(v->victims, v->rig->now_ns);
+		v->rig->on_clock = advance;
+		victims_step(v->victims, &v->rig->config, 20 * NSEC_PER_MSEC, NULL);
+		v->rig->on_clock = NULL;
+		v->rig->now_ns += 180 * NSEC_PER_MSEC;
+		if (victims_take(v->victims, nid, false, &got, 1) == 1)
+			return true;
+	}
+	return false;
+}
+
+/* 64 TiB are mapped and next to nothing is there, as anybody may do: others don't wait for that. */
+static void what_is_mapped_in_vain_holds_nobody_up(void)
+{
+	struct victims_rig v;
+
+	vrig_new(&v);
+	vrig_maps(&v, PID, 0, 64ULL << 40 >> PAGE_SHIFT);
+	vrig_maps(&v, OTHER, 0, PAGES);
+	vrig_map(&v, OTHER, 0, PAGES, RIG_PAGE, 1, 0);
+	CU_ASSERT(find_one(&v, 1, QUIET_SEC + 30));
+	vrig_free(&v);
+}
+
+/* What lies far apart is found in the end. */
+static void what_lies_far_apart_is_found(void)
+{
+	struct victims_rig v;
+
+	vrig_new(&v);
+	vrig_maps(&v, PID, 0, 50000 * PAGES);
+	vrig_map(&v, PID, 43210 * PAGES, PAGES, RIG_PAGE, 0, 0);
+	CU_ASSERT(find_one(&v, 0, 1500));
+	vrig_free(&v);
+}
+
+/* Each of many mappings has its turn, though one round can't go through all. */
+static void each_of_many_mappings_has_its_turn(void)
+{
+	char *maps = NULL;
+	size_t size;
+	FILE *to = open_memstream(&maps, &size);
+	struct victims_rig v;
+
+	vrig_new(&v);
+	vrig_maps(&v, PID, 0, PAGES);
+	for (unsigned long long i = 0; i < 1000; i++)
+		fprintf(to, "%llx-%llx rw-p 00000000 00:00 0 \n", (unsigned long long)rig_addr(PID, i * 20 * PAGES),
+			(unsigned long long)rig_addr(PID, (i * 20 + 10) * PAGES));
+	fclose(to);
+	machine_put(&v.rig->machine, "proc/100/maps", "%s", maps);
+	free(maps);
+	vrig_map(&v, PID, 19985 * PAGES, PAGES, RIG_PAGE, 0, 0);
+	CU_ASSERT(find_one(&v, 0, QUIET_SEC + 150));
+	vrig_free(&v);
+}
+
 TEST_MAIN(victims, TEST(quiet_memory_is_cold), TEST(sampled_memory_is_not), TEST(what_is_not_there_is_no_victim),
 	  TEST(without_samples_nothing_is_cold), TEST(hint_faults_need_to_see_the_fast_node),
 	  TEST(a_mapping_is_as_old_as_it_is), TEST(another_process_of_that_pid_is_new),
 	  TEST(what_was_evicted_is_not_unsampled), TEST(small_processes_are_left_out),
-	  TEST(what_would_not_move_is_left_in_peace), TEST(nobody_looks_unless_room_is_wanted))
+	  TEST(what_would_not_move_is_left_in_peace), TEST(nobody_looks_unless_room_is_wanted),
+	  TEST(what_is_mapped_in_vain_holds_nobody_up), TEST(what_lies_far_apart_is_found),
+	  TEST(each_of_many_mappings_has_its_turn))
