@@ -349,6 +349,13 @@ static void begin_hold(struct guard *g, const struct config *config, enum guard_
 		config->guard_action == GUARD_ACTION_SLOW ? ", but for a sixteenth of the usual" : "");
 }
 
+/* Whoever switches a guard off doesn't want to wait for what it holds. */
+static bool is_switched_off(enum guard_cause cause, const struct config *config)
+{
+	return (cause == GUARD_PING_PONG && config->guard_ping_pong_percent <= 0) ||
+	       (cause == GUARD_HOLDOUT && config->guard_holdout_percent <= 0);
+}
+
 void guard_step(struct guard *g, const struct config *config, uint64_t fast_bytes)
 {
 	uint64_t now_ns = clock_now_ns(g->params.clock);
@@ -367,8 +374,10 @@ void guard_step(struct guard *g, const struct config *config, uint64_t fast_byte
 		g->back_from = now;
 	}
 	if (guard_holds(g) != GUARD_NONE) {
-		if (now_ns < get(&g->until_ns) &&
-		    now_ns - g->hold_ns < GUARD_HOLD_TIMES * (uint64_t)config->guard_resume_after_sec * NSEC_PER_SEC)
+		uint64_t most_ns = GUARD_HOLD_TIMES * (uint64_t)config->guard_resume_after_sec * NSEC_PER_SEC;
+
+		if (now_ns < get(&g->until_ns) && now_ns - g->hold_ns < most_ns &&
+		    !is_switched_off(guard_holds(g), config))
 			return;
 		set_hold(g, GUARD_NONE, now_ns);
 		message(MESSAGE_GUARD, NULL, 0,

@@ -182,7 +182,7 @@ static void begin_anew(struct entry *e, uint64_t now_ns)
 	e->down_bytes = 0;
 }
 
-/* With the lock: those whose rest is over, and who is forgotten. */
+/* With the lock: those whose rest is over, by time or since the guard is switched off, and who is forgotten. */
 static void let_go(struct guard_owners *g, const struct config *config, uint64_t now_ns, struct entry *ret_over,
 		   size_t *ret_n)
 {
@@ -194,7 +194,8 @@ static void let_go(struct guard_owners *g, const struct config *config, uint64_t
 
 		if (!e->from_ns)
 			continue;
-		if (e->rests && (now_ns >= e->until_ns || now_ns - e->hold_ns >= GUARD_HOLD_TIMES * resume_ns)) {
+		if (e->rests && (now_ns >= e->until_ns || now_ns - e->hold_ns >= GUARD_HOLD_TIMES * resume_ns ||
+				 config->guard_ping_pong_percent <= 0)) {
 			e->rests = false;
 			e->until_ns = now_ns;
 			begin_anew(e, now_ns);

@@ -44,7 +44,9 @@ static void rig_start(struct rig *r)
 	r->clock = (struct clock){ rig_now, r };
 	r->stats = stats_new();
 	r->slot = stats_slot_new(r->stats);
-	r->config = (struct config){ .guard_ping_pong_percent = 10, .guard_resume_after_sec = RESUME_SEC };
+	r->config = (struct config){ .guard_ping_pong_percent = 10,
+				     .guard_holdout_percent = 5,
+				     .guard_resume_after_sec = RESUME_SEC };
 	params = (struct guard_params){
 		.root = r->machine.root, .clock = &r->clock, .stats = r->stats, .counted = r->slot
 	};
@@ -147,6 +149,13 @@ static void ping_pong_is_held(void)
 	CU_ASSERT_EQUAL(guard_holds(r.guard), GUARD_PING_PONG);
 	CU_ASSERT(sec <= 8); /* at once */
 	CU_ASSERT_EQUAL(stats_sum(r.stats, STAT_GUARD_PING_PONG), 1);
+	/* Who switches it off need not wait. */
+	r.config.guard_holdout_percent = 0;
+	second(&r, 0, false, 1, 1);
+	CU_ASSERT_EQUAL(guard_holds(r.guard), GUARD_PING_PONG);
+	r.config.guard_ping_pong_percent = 0;
+	second(&r, 0, false, 1, 1);
+	CU_ASSERT_EQUAL(guard_holds(r.guard), GUARD_NONE);
 	rig_end(&r);
 }
 
@@ -267,6 +276,9 @@ static void what_is_held_out_does_better(void)
 	CU_ASSERT_EQUAL(guard_holds(r.guard), GUARD_NONE);
 	compared(&r, -0.2, 0.1, 0, 1);
 	CU_ASSERT_EQUAL(guard_holds(r.guard), GUARD_HOLDOUT);
+	r.config.guard_holdout_percent = 0;
+	second(&r, 0, false, 1, 1);
+	CU_ASSERT_EQUAL(guard_holds(r.guard), GUARD_NONE);
 	rig_end(&r);
 }
 

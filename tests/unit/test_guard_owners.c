@@ -71,6 +71,11 @@ static void one_rests_and_others_go_on(void)
 	CU_ASSERT_EQUAL(shown[0].left_ns, RESUME_SEC * NSEC_PER_SEC);
 	CU_ASSERT_DOUBLE_EQUAL(shown[0].back_ratio, 0.25, 1e-9);
 	CU_ASSERT_FALSE(step(&r, 1));
+	/* Who switches the guard off need not wait. */
+	r.config.guard_ping_pong_percent = 0;
+	CU_ASSERT_FALSE(step(&r, 1));
+	CU_ASSERT_FALSE(rests(&r, 2));
+	CU_ASSERT_EQUAL(guard_owners_look(r.guard, r.now_ns, shown, 2), 0);
 	rig_end(&r);
 }
 

@@ -354,6 +354,7 @@ static void a_guard_stops_all(void)
 
 		vrig_new(&v);
 		v.rig->config.guard_action = actions[k];
+		v.rig->config.guard_holdout_percent = 1;
 		v.rig->config.guard_resume_after_sec = 100;
 		v.rig->config.promote_rate_mib_per_sec = 64; /* a share of 32, a sixteenth of it is 2 */
 		params = (struct guard_params){ .root = v.rig->machine.root,
