@@ -178,6 +178,12 @@ static struct hotness_candidate candidate_of(const struct job *job, size_t i)
 	};
 }
 
+/* Its rule wants it on a node that nothing from here can go to. */
+static bool has_no_target(const struct migrator_pass_state *p, const struct manage_answer *answer)
+{
+	return answer->target_nid >= 0 && migrator_wanted_nid(p, answer->target_nid, -1) < 0;
+}
+
 /* Keep those of its pages that may move; what is left alone is counted. MIGRATOR_WAITS: some are not known yet. */
 static enum migrator_manage keep_those_managed(struct migrator_pass_state *p, struct job *job)
 {
@@ -195,6 +201,10 @@ static enum migrator_manage keep_those_managed(struct migrator_pass_state *p, st
 			verdict = MIGRATOR_WAITS;
 			break;
 		case MIGRATOR_MAY_MOVE:
+			if (has_no_target(p, &answer)) {
+				migrator_manage_left(p, &c, LEFT_RULE);
+				break;
+			}
 			verdict = MIGRATOR_MAY_MOVE;
 			job->manage = answer;
 			job->party = p->party;
@@ -344,14 +354,17 @@ void migrator_regions(struct migrator_pass_state *p)
 			wrapped = true;
 			continue;
 		}
-		p->hot = true;
 		m->next_region = slot;
 		if (!migrator_anything_goes(p, clock_now_ns(m->params.clock))) {
+			p->hot = true;
 			migrator_what_is_missing(p);
 			return;
 		}
 		if (find_job(p, slot, &job)) {
 			enum migrator_manage may = keep_those_managed(p, &job);
+
+			/* What is left alone, or waits to be looked at, is for itself. */
+			p->hot = p->hot || may == MIGRATOR_MAY_MOVE;
 
 			if (may == MIGRATOR_MAY_MOVE && job.manage.verdict == MANAGE_OBSERVE && !p->observing) {
 				only_observe(p, &job);

@@ -416,6 +416,41 @@ static void regions_are_left_alone_too(void)
 	manage_free(manage);
 }
 
+/* A rule that names a node to which nothing can go: that is its own affair, and no want of fast nodes. */
+static void a_target_that_cannot_be_leaves_it_alone(void)
+{
+	struct rig *rig = region_rig();
+	struct manage *manage = manage_new(rig->owners, &rig->machine.root, &rig->clock, rig->topology);
+	struct rule *rule = &rig->config.manage_rules.rule[0];
+	bool said = false;
+
+	rig->config.manage_default = true;
+	rule_init(rule);
+	strcpy(rule->match, "cgroup:/a.slice");
+	rule->target_nid = 3;
+	rig->config.manage_rules.n = 1;
+	rig->params.manage = manage;
+	migrator_free(rig->migrator);
+	rig->migrator = migrator_new(&rig->params);
+	map(rig, 0, 16, 2, 0);
+	put_proc(rig, "default");
+	for (int i = 0; i < 140; i++) {
+		manage_step(manage, &rig->config, NSEC_PER_SEC, NULL);
+		for (unsigned int k = 0; k < 16; k++)
+			touch(rig, draw(&seed) % (16 * PAGES), 2);
+		rig->now_ns += 100 * NSEC_PER_MSEC;
+		CU_ASSERT_EQUAL(rig_pass(rig), 0);
+		CU_ASSERT_NOT_EQUAL(rig->result.limit, LIMIT_NO_TARGET);
+		CU_ASSERT_NOT_EQUAL(rig->result.limit, LIMIT_NONE);
+		said = said || rig->result.limit == LIMIT_LEFT_ALONE;
+	}
+	CU_ASSERT(said);
+	CU_ASSERT_EQUAL(rig->kernel.move_calls, 0);
+	CU_ASSERT(manage_left_bytes(migrator_left(rig->migrator), LEFT_RULE) > 28 * MIB);
+	rig_free(rig);
+	manage_free(manage);
+}
+
 /*
  * A rule's own policy. By the page rule a page needs two samples within the window; by regions, what is known of the
  * pages that were seen says enough about the rest.
@@ -463,9 +498,9 @@ static void a_rule_has_its_policy(void)
 	}
 }
 
-TEST_MAIN(migrator_regions, TEST(a_rule_has_its_policy), TEST(regions_are_left_alone_too),
-	  TEST(dense_memory_moves_whole), TEST(a_burst_moves_nothing), TEST(scattered_memory_moves_by_pages),
-	  TEST(observing_counts_each_region_once), TEST(the_rate_is_kept), TEST(room_is_kept),
-	  TEST(stubborn_pages_are_not_asked_each_second), TEST(what_comes_back_moves_again),
+TEST_MAIN(migrator_regions, TEST(a_rule_has_its_policy), TEST(a_target_that_cannot_be_leaves_it_alone),
+	  TEST(regions_are_left_alone_too), TEST(dense_memory_moves_whole), TEST(a_burst_moves_nothing),
+	  TEST(scattered_memory_moves_by_pages), TEST(observing_counts_each_region_once), TEST(the_rate_is_kept),
+	  TEST(room_is_kept), TEST(stubborn_pages_are_not_asked_each_second), TEST(what_comes_back_moves_again),
 	  TEST(a_huge_page_moves_by_its_head), TEST(a_process_that_ends_costs_nothing),
 	  TEST(faults_move_by_the_page_rule), TEST(two_nodes_one_decision), TEST(the_policy_can_be_changed))
