@@ -96,7 +96,8 @@ struct migrator_pass_state {
 	const struct topology *topology;
 	const struct topology_node *node;
 	struct mover mover;
-	struct nodeset fast; /* where a page may be found meanwhile, and stays */
+	struct nodeset fast;  /* where a page may be found meanwhile, and stays */
+	struct nodeset named; /* targets of rules */
 	uint64_t start_ns;
 	uint64_t scanned_ns; /* when the last scan began */
 	bool observing;

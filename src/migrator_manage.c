@@ -26,6 +26,8 @@ void migrator_manage_start(struct migrator_pass_state *p)
 		struct tokens *t = &m->rule_tokens[i];
 		uint64_t rate, burst;
 
+		if (p->config->manage_rules.rule[i].target_nid >= 0)
+			nodeset_add(&p->named, p->config->manage_rules.rule[i].target_nid);
 		p->rules_differ = p->rules_differ || (policy >= 0 && policy != p->config->promote_policy);
 		p->by_region = p->by_region || policy == POLICY_REGION;
 		if (mib < 0)

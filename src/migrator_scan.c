@@ -133,7 +133,8 @@ bool migrator_anything_goes(const struct migrator_pass_state *p, uint64_t now_ns
 	for (int i = 0; i < p->node->n_targets; i++) {
 		struct migrator_target *t = &p->m->targets[p->node->targets[i]];
 
-		if (p->config->target_nid >= 0 && p->config->target_nid != p->node->targets[i])
+		if (p->config->target_nid >= 0 && p->config->target_nid != p->node->targets[i] &&
+		    !nodeset_has(&p->named, p->node->targets[i]))
 			continue;
 		if (has_room(t, PAGE_SIZE_BYTES) && tokens_available(&t->tokens, now_ns) > 0)
 			return true;

@@ -451,6 +451,35 @@ static void a_target_that_cannot_be_leaves_it_alone(void)
 	manage_free(manage);
 }
 
+/* A rule's target has room, the configuration's has none. */
+static void a_rule_does_not_wait_for_the_target_of_others(void)
+{
+	struct rig *rig = region_rig();
+	struct manage *manage = manage_new(rig->owners, &rig->machine.root, &rig->clock, rig->topology);
+	struct rule *rule = &rig->config.manage_rules.rule[0];
+
+	rig->config.manage_default = true;
+	rig->config.target_nid = 0;
+	rig->kernel.free_pages[0] = RIG_NODE_PAGES / 100;
+	rule_init(rule);
+	strcpy(rule->match, "cgroup:/a.slice");
+	rule->target_nid = 1;
+	rig->config.manage_rules.n = 1;
+	rig->params.manage = manage;
+	migrator_free(rig->migrator);
+	rig->migrator = migrator_new(&rig->params);
+	map(rig, 0, 16, 2, 0);
+	put_proc(rig, "default");
+	for (int i = 0; i < 7; i++) {
+		run(rig, 2, 160, 16, PAGES, 1);
+		manage_step(manage, &rig->config, NSEC_PER_SEC, NULL);
+	}
+	CU_ASSERT_EQUAL(pages_on(rig, 1), 16 * PAGES);
+	CU_ASSERT_EQUAL(pages_on(rig, 0), 0);
+	rig_free(rig);
+	manage_free(manage);
+}
+
 /*
  * A rule's own policy. By the page rule a page needs two samples within the window; by regions, what is known of the
  * pages that were seen says enough about the rest.
@@ -498,9 +527,10 @@ static void a_rule_has_its_policy(void)
 	}
 }
 
-TEST_MAIN(migrator_regions, TEST(a_rule_has_its_policy), TEST(a_target_that_cannot_be_leaves_it_alone),
-	  TEST(regions_are_left_alone_too), TEST(dense_memory_moves_whole), TEST(a_burst_moves_nothing),
-	  TEST(scattered_memory_moves_by_pages), TEST(observing_counts_each_region_once), TEST(the_rate_is_kept),
-	  TEST(room_is_kept), TEST(stubborn_pages_are_not_asked_each_second), TEST(what_comes_back_moves_again),
+TEST_MAIN(migrator_regions, TEST(a_rule_has_its_policy), TEST(a_rule_does_not_wait_for_the_target_of_others),
+	  TEST(a_target_that_cannot_be_leaves_it_alone), TEST(regions_are_left_alone_too),
+	  TEST(dense_memory_moves_whole), TEST(a_burst_moves_nothing), TEST(scattered_memory_moves_by_pages),
+	  TEST(observing_counts_each_region_once), TEST(the_rate_is_kept), TEST(room_is_kept),
+	  TEST(stubborn_pages_are_not_asked_each_second), TEST(what_comes_back_moves_again),
 	  TEST(a_huge_page_moves_by_its_head), TEST(a_process_that_ends_costs_nothing),
 	  TEST(faults_move_by_the_page_rule), TEST(two_nodes_one_decision), TEST(the_policy_can_be_changed))
