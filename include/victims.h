@@ -11,7 +11,8 @@
  * Readers     migrators, the report
  * Protection  a lock for the queues and the marks; relaxed atomics for the rest
  *
- * Memory: 24 bytes for each mapping of processes of 16 MiB and more, 640 KiB for each fast node (and as much again once
+ * Memory: 24 bytes for each mapping of processes of 16 MiB and more (of a process with many small ones no more of them
+ * than 32 for each MiB that it has in memory), 640 KiB for each fast node (and as much again once
  * shares are claimed), 64 KiB for marks: taken while there is want of room. No part of memory_max_mib.
  */
 #pragma once

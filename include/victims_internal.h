@@ -10,6 +10,12 @@
 #include "nodeset.h"
 #include "victims.h"
 
+/*
+ * For each region that a process has in memory, so many are looked at that may turn out to be nothing, and so many of
+ * its mappings are known: whatever is mapped, that takes time and memory by what is there.
+ */
+#define VICTIMS_MAPPED_PART 64
+
 /* Mapped, of one age. */
 struct victims_range {
 	uint64_t start, end;

@@ -16,7 +16,7 @@
 
 /* A list that grows. */
 struct ranges {
-	size_t n, room;
+	size_t n, room, max;
 	struct victims_range *range;
 };
 
@@ -81,7 +81,7 @@ static int add_range(struct ranges *list, uint64_t start, uint64_t end, uint64_t
 		last->end = end;
 		return 0;
 	}
-	if (list->n == RANGES_MAX)
+	if (list->n == list->max)
 		return 0;
 	if (list->n == list->room) {
 		size_t room = list->room ? list->room * 2 : 64;
@@ -178,7 +178,8 @@ static struct victims_range *trim(struct ranges *list)
 
 static int take_maps(struct victims_process *p, struct ranges *mapped, uint64_t now_ns)
 {
-	struct ranges aged = { 0 };
+	uint64_t max = p->resident_regions * VICTIMS_MAPPED_PART;
+	struct ranges aged = { .max = max < RANGES_MAX ? max : RANGES_MAX };
 	size_t at = 0;
 	int r = 0;
 
@@ -237,7 +238,7 @@ static uint64_t resident_pages(const struct fsroot *root, uint32_t pid)
 static void look_at(struct victims_maps *maps, const struct fsroot *root, struct owners *owners, uint32_t pid,
 		    uint64_t now_ns)
 {
-	struct ranges mapped = { 0 };
+	struct ranges mapped = { .max = RANGES_MAX };
 	struct victims_process *p;
 	struct owner *owner;
 	uint32_t slot = 0;

@@ -2,14 +2,11 @@
 #include "sample.h"
 #include "victims_internal.h"
 
-#define ABSENT_PART                                                                                                \
-	64           /* regions that may be found absent, for each that the process has in memory; so that a round \
-			takes time by what is there, whatever is mapped */
 #define LOOKS_PART 4 /* and looked at, for each of those */
 
 static uint64_t absent_max(const struct victims_process *p)
 {
-	return p->resident_regions * ABSENT_PART;
+	return p->resident_regions * VICTIMS_MAPPED_PART;
 }
 
 static uint64_t regions_of(const struct victims_range *range)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "harness.h"
+#include "victims_internal.h"
 #include "victims_rig.h"
 
 #define PID    100U
@@ -289,10 +290,36 @@ static void each_of_many_mappings_has_its_turn(void)
 	vrig_free(&v);
 }
 
+/* Small processes with as many mappings as the kernel allows cost memory by what they have. */
+static void mappings_are_known_by_what_is_there(void)
+{
+	struct victims_maps maps = { 0 };
+	char *text = NULL;
+	size_t size;
+	FILE *to = open_memstream(&text, &size);
+	struct victims_rig v;
+
+	vrig_new(&v);
+	vrig_maps(&v, PID, 0, PAGES);
+	for (unsigned long long i = 0; i < 30000; i++)
+		fprintf(to, "%llx-%llx rw-p 00000000 00:00 0 \n", (unsigned long long)rig_addr(PID, i * 2 * PAGES),
+			(unsigned long long)rig_addr(PID, (i * 2 + 1) * PAGES));
+	fclose(to);
+	machine_put(&v.rig->machine, "proc/100/maps", "%s", text);
+	free(text);
+	CU_ASSERT_EQUAL(victims_maps_begin(&maps, &v.rig->machine.root), 0);
+	while (victims_maps_next(&maps, &v.rig->machine.root, v.rig->owners, v.rig->now_ns))
+		;
+	CU_ASSERT_EQUAL(maps.n, 1);
+	CU_ASSERT(maps.process[0].n >= 1000 && maps.process[0].n <= 2000);
+	victims_maps_clear(&maps);
+	vrig_free(&v);
+}
+
 TEST_MAIN(victims, TEST(quiet_memory_is_cold), TEST(sampled_memory_is_not), TEST(what_is_not_there_is_no_victim),
 	  TEST(without_samples_nothing_is_cold), TEST(hint_faults_need_to_see_the_fast_node),
 	  TEST(a_mapping_is_as_old_as_it_is), TEST(another_process_of_that_pid_is_new),
 	  TEST(what_was_evicted_is_not_unsampled), TEST(small_processes_are_left_out),
 	  TEST(what_would_not_move_is_left_in_peace), TEST(nobody_looks_unless_room_is_wanted),
 	  TEST(what_is_mapped_in_vain_holds_nobody_up), TEST(what_lies_far_apart_is_found),
-	  TEST(each_of_many_mappings_has_its_turn))
+	  TEST(each_of_many_mappings_has_its_turn), TEST(mappings_are_known_by_what_is_there))
