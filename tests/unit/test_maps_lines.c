@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <pthread.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -10,15 +8,24 @@
 #include "machine.h"
 #include "maps_lines.h"
 
-#define SLOW_READS 40
-#define LONG_LINE  70000
+#define LONG_LINE 70000
 
 static struct machine machine;
 static unsigned int pauses, asked;
 static unsigned long least_ns, most_ns;
-static int wish[2]; /* a byte for each line that shall come */
+static unsigned long clock_ns, read_ns;
 
-/* In place of the C library's: nothing waits here. */
+/* In place of the C library's: nothing waits here, and between two looks at the clock the same time passes each time.
+ */
+int clock_gettime(clockid_t id, struct timespec *time)
+{
+	(void)id;
+	clock_ns += read_ns;
+	*time = (struct timespec){ .tv_sec = (time_t)(clock_ns / 1000000000UL),
+				   .tv_nsec = (long)(clock_ns % 1000000000UL) };
+	return 0;
+}
+
 int nanosleep(const struct timespec *time, struct timespec *left)
 {
 	unsigned long ns = (unsigned long)time->tv_sec * 1000000000UL + (unsigned long)time->tv_nsec;
@@ -35,6 +42,7 @@ static void start(void)
 	pauses = asked = 0;
 	least_ns = ~0UL;
 	most_ns = 0;
+	read_ns = 0;
 }
 
 struct seen {
@@ -125,54 +133,37 @@ static void it_ends_when_told(void)
 	machine_free(&machine);
 }
 
-/* A line a millisecond after it was wished for; @ctx: where it goes. */
-static void *write_slowly(void *ctx)
-{
-	const int *to = ctx;
-	char text[16], byte;
-
-	for (unsigned int i = 0; i < SLOW_READS && read(wish[0], &byte, 1) == 1; i++) {
-		int n = snprintf(text, sizeof(text), "%u\n", i);
-
-		poll(NULL, 0, 1);
-		if (write(*to, text, (size_t)n) != n)
-			break;
-	}
-	close(*to);
-	return NULL;
-}
-
-static bool wish_for(void *ctx)
-{
-	(void)ctx;
-	asked++;
-	return write(wish[1], "", 1) == 1;
-}
-
-/* Each of these reads takes a millisecond, so nearly each is followed by a pause at least as long as can be. */
-static void a_pause_after_a_while(void)
+/* 40 reads that take @each_ns: @n pauses, of @ns each. */
+static void pauses_of(unsigned long each_ns, unsigned int n, unsigned long ns)
 {
 	struct seen seen = { 0 };
-	pthread_t writer;
-	int fd[2];
+	int fd;
 
+	machine_new(&machine);
 	start();
-	CU_ASSERT_EQUAL(pipe(fd), 0);
-	CU_ASSERT_EQUAL(pipe(wish), 0);
-	CU_ASSERT_EQUAL(pthread_create(&writer, NULL, write_slowly, &fd[1]), 0);
-	CU_ASSERT_EQUAL(write(wish[1], "", 1), 1);
-	CU_ASSERT_EQUAL(maps_lines_read(fd[0], take, &seen, wish_for, NULL), 0);
-	pthread_join(writer, NULL);
-	CU_ASSERT_EQUAL(seen.n, SLOW_READS);
+	read_ns = each_ns;
+	fd = numbers(40, MAPS_LINES_READ_BYTES - 1);
+	CU_ASSERT_EQUAL(maps_lines_read(fd, take, &seen, count, NULL), 0);
+	close(fd);
+	CU_ASSERT_EQUAL(seen.n, 40);
 	CU_ASSERT_EQUAL(seen.wrong, 0);
-	CU_ASSERT_EQUAL(asked, SLOW_READS);
-	/* Of those few that began late, some were short. */
-	CU_ASSERT(pauses > SLOW_READS / 2 && pauses <= SLOW_READS);
-	CU_ASSERT(least_ns >= MAPS_LINES_PAUSE_NS);
-	CU_ASSERT(most_ns <= MAPS_LINES_LONGEST_NS);
-	close(fd[0]);
-	close(wish[0]);
-	close(wish[1]);
+	CU_ASSERT_EQUAL(asked, 40);
+	CU_ASSERT_EQUAL(pauses, n);
+	CU_ASSERT_EQUAL(least_ns, n ? ns : ~0UL);
+	CU_ASSERT_EQUAL(most_ns, n ? ns : 0);
+	machine_free(&machine);
 }
 
-TEST_MAIN(maps_lines, TEST(few_mappings_at_a_time), TEST(it_ends_when_told), TEST(a_pause_after_a_while))
+/* Half of the time is left to those who wait, once it is worth a pause; none is so long that nothing gets read. */
+static void a_pause_as_long_as_the_reading(void)
+{
+	pauses_of(1000000, 40, 1000000);
+	pauses_of(MAPS_LINES_PAUSE_NS, 40, MAPS_LINES_PAUSE_NS);
+	/* Short ones are added up. */
+	pauses_of(MAPS_LINES_PAUSE_NS - 1, 20, 2 * (MAPS_LINES_PAUSE_NS - 1));
+	pauses_of(20000, 13, 60000);
+	pauses_of(MAPS_LINES_PAUSE_NS / 41, 0, 0);
+	pauses_of(1000000000, 40, MAPS_LINES_LONGEST_NS);
+}
+
+TEST_MAIN(maps_lines, TEST(few_mappings_at_a_time), TEST(it_ends_when_told), TEST(a_pause_as_long_as_the_reading))
