@@ -419,9 +419,8 @@ static void silent_clients_are_dropped(void)
 	CU_ASSERT(put(half, text, 40));
 	nobegin = raw_connect(&f);
 	CU_ASSERT(put(nobegin, "\0BEGIN\r\n", 8));
-	CU_ASSERT(SPIN(&f, bus_server_connections(f.server) == 6));
-	CU_ASSERT(SPIN(&f, bus_server_connections(f.server) == 1));
-	CU_ASSERT_EQUAL(bus_server_dropped(f.server), 5);
+	/* Not all at once need they be there: the first may be gone before the last one is seen. */
+	CU_ASSERT(SPIN(&f, bus_server_dropped(f.server) == 5 && bus_server_connections(f.server) == 1));
 	for (int i = 0; i < 3; i++) {
 		CU_ASSERT(drain(fds[i], &got));
 		close(fds[i]);
@@ -565,7 +564,9 @@ static void unread_replies_do_not_pile_up(void)
 	fd = raw_connect(&f);
 	CU_ASSERT(raw_begin(&f, fd));
 	n = make_call(text, 1, "GetStatus", NULL, NULL);
-	/* Ask for as long as it takes, read nothing. */
+	/* Far more than is answered; and for as long as it takes. Nothing is read. */
+	while (asked < 150 && send(fd, text, n, MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
+		asked++;
 	CU_ASSERT(SPIN(&f, ({
 		for (int i = 0; i < 50 && send(fd, text, n, MSG_NOSIGNAL | MSG_DONTWAIT) > 0; i++)
 			asked++;
