@@ -31,7 +31,7 @@ def of_seccomp(checks):
     checks.check("seccomp: what pghotd does", [f"{name} is missing" for name in sorted(NEEDED - set(names))])
     checks.check("seccomp: sorted, each once", [] if names == sorted(set(names)) else ["not so"])
     try:
-        version = subprocess.run(["systemd-analyze", "--version"], capture_output=True, text=True, timeout=20, check=True).stdout
+        version = subprocess.run(["systemd-analyze", "--version"], capture_output=True, text=True, timeout=60, check=True).stdout
     except OSError:
         version = ""
     if not version.startswith("systemd 252"):
@@ -72,7 +72,7 @@ def of_cluster(checks, program):
     with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:
         file.write(re.sub(r"^ {4}", "", conf[1], flags=re.M))
         file.flush()
-        done = subprocess.run([program, "-c", file.name, "--check-config"], capture_output=True, text=True, timeout=20, check=False)
+        done = subprocess.run([program, "-c", file.name, "--check-config"], capture_output=True, text=True, timeout=60, check=False)
     checks.check("cluster: its configuration is accepted", [] if done.returncode == 0 else [done.stderr])
     try:
         import yaml

@@ -23,7 +23,7 @@ verdict() # NAME TEST-WORD...
 
 try() # PROGRAM WORD...
 {
-	timeout 10 "$@" >"$dir/out" 2>"$dir/err" </dev/null
+	timeout 60 "$@" >"$dir/out" 2>"$dir/err" </dev/null
 	status=$?
 }
 

@@ -13,7 +13,7 @@ PAGES = {"pghotd": "man/pghotd.8", "pghotctl": "man/pghotctl.1.in", "pghotd-expo
 
 
 def say(program, word):
-    return subprocess.run([program, word], capture_output=True, text=True, timeout=10, stdin=subprocess.DEVNULL,
+    return subprocess.run([program, word], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL,
                           check=True).stdout
 
 

@@ -178,14 +178,14 @@ class Check:
             same = False
         if not same or not os.path.exists(os.path.join(folder, "build.ninja")):
             shutil.rmtree(folder, ignore_errors=True)
-            step = Step(f"{name}-configure.log", ["meson", "setup", folder, *options], 120, {"CC": compiler})
+            step = Step(f"{name}-configure.log", ["meson", "setup", folder, *options], 300, {"CC": compiler})
             if step.wait() != 0:
                 show_end("can't configure", step.output, step.log)
                 counts.fail(f"{name}: can't be configured")
                 return False
             with open(known, "w", encoding="utf-8") as file:
                 json.dump([ROOT, compiler, options], file)
-        step = Step(f"{name}-build.log", ["ninja", "-C", folder], 600)
+        step = Step(f"{name}-build.log", ["ninja", "-C", folder], 1200)
         if step.wait() != 0:
             show_end("the build failed", step.output, step.log)
             counts.fail(f"{name}: does not build")
@@ -194,7 +194,7 @@ class Check:
         self.built.add(name)
         return True
 
-    def tests(self, counts, name, label, slower, more=(), seconds=600):
+    def tests(self, counts, name, label, slower, more=(), seconds=1200):
         folder = os.path.join(OUT, name)
         log = f"testlog-{label}"
         logs = os.path.join(folder, "meson-logs")
@@ -232,7 +232,7 @@ class Check:
                     more += ["--wrapper", "setarch -R"]
                 if self.long:
                     more += ["--repeat", "5"]
-                self.tests(counts, name, name, slower, more, 3600 if self.long else 600)
+                self.tests(counts, name, name, slower, more, 3600 if self.long else 1200)
         self.section(name, work)
 
     def simulate(self, counts):
@@ -242,7 +242,7 @@ class Check:
         more = ["--suite", "simulate"]
         if self.long:
             more.append("--test-args=--long")
-        self.tests(counts, "gcc", "simulate", 6 if self.long else 2, more, 3600 if self.long else 900)
+        self.tests(counts, "gcc", "simulate", 6 if self.long else 2, more, 3600 if self.long else 1500)
 
     def valgrind(self, counts):
         if not shutil.which("valgrind"):
@@ -251,7 +251,7 @@ class Check:
             counts.skip("valgrind: the gcc build failed")
         else:
             wrap = "valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite --fair-sched=try"
-            self.tests(counts, "gcc", "valgrind", 15, ["--suite", "unit", "--wrapper", wrap], 900)
+            self.tests(counts, "gcc", "valgrind", 15, ["--suite", "unit", "--wrapper", wrap], 1500)
 
     def threads(self, counts):
         """Collectors, janitor and scanners at once, under the thread sanitizer, longer than its unit test."""
@@ -305,7 +305,7 @@ class Check:
         options += ["-Db_ndebug=true", "-Dbuildtype=release"]
         if not self.build(counts, "bare", "gcc", options):
             return
-        step = self.one(counts, "bare --version", [os.path.join(OUT, "bare", "src", "pghotd"), "--version"], 20)
+        step = self.one(counts, "bare --version", [os.path.join(OUT, "bare", "src", "pghotd"), "--version"], 60)
         for name in left_out:
             if name in NOT_FEATURES:
                 continue
@@ -345,7 +345,7 @@ class Check:
                 counts.fail(f"install: nothing installed matches {pattern}")
 
         debian = os.path.join(ROOT, "tests", "check", "debian.sh")
-        self.one(counts, "debian", [debian, os.path.join(OUT, "debian"), target], 600)
+        self.one(counts, "debian", [debian, os.path.join(OUT, "debian"), target], 1200)
 
     # ---- fuzzing ------------------------------------------------------------------------
 
@@ -367,11 +367,11 @@ class Check:
                 corpus = os.path.join(OUT, "corpus", name)
                 os.makedirs(corpus, exist_ok=True)
                 seeds = os.path.join(ROOT, "tests", "fuzz", "corpus", name[len("fuzz_"):])
-                words = [os.path.join(folder, name), f"-max_total_time={seconds}", "-timeout=10",
+                words = [os.path.join(folder, name), f"-max_total_time={seconds}", "-timeout=60",
                          "-rss_limit_mb=2048", "-print_final_stats=1",
                          f"-artifact_prefix={corpus}/../{name}-", corpus]
                 steps.append(Step(f"{name}.log", words + ([seeds] if os.path.isdir(seeds) else []),
-                                  seconds + 60, SANITIZER_ENVIRONMENT))
+                                  seconds + 240, SANITIZER_ENVIRONMENT))
             for name, step in zip(pair, steps):
                 status = step.wait()
                 runs = re.search(r"number_of_executed_units: (\d+)", step.text())
@@ -473,8 +473,8 @@ class Check:
 
 def can_run(words):
     try:
-        return subprocess.run(words, capture_output=True, timeout=10, stdin=subprocess.DEVNULL, check=False).returncode == 0
-    except OSError:
+        return subprocess.run(words, capture_output=True, timeout=60, stdin=subprocess.DEVNULL, check=False).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
         return False
 
 

@@ -100,14 +100,14 @@ class Shell:
 def words_of_bash(file, *words):
     """What bash would offer for the last of the words, without a terminal."""
     script = f'source {file}; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _{words[0]}; printf "%s\\n" "${{COMPREPLY[@]}}"'
-    done = subprocess.run(["bash", "--norc", "-c", script, "bash", *words], capture_output=True, text=True, timeout=20,
+    done = subprocess.run(["bash", "--norc", "-c", script, "bash", *words], capture_output=True, text=True, timeout=60,
                           check=True)
     return done.stdout.split()
 
 
 def everything(file, program):
     """Each verb and option of the help is offered, and no option where it doesn't belong."""
-    told = subprocess.run([program, "--help"], capture_output=True, text=True, timeout=20, check=True).stdout
+    told = subprocess.run([program, "--help"], capture_output=True, text=True, timeout=60, check=True).stdout
     verbs = set(re.findall(r"^  ([a-z]+) ", told, re.M))
     flags = set(re.findall(r"^ +(?:-\w, )?(--[a-z][a-z-]*)", told, re.M))
     faults = []

@@ -103,7 +103,7 @@ rm "$conf"
 expect 1 "save into a file that is gone" "$pghotctl" tune promote.burst_ms=90 --save
 has err "has changed since" "it says so"
 mkfifo "$conf"
-expect 1 "save into a pipe" timeout 10 "$pghotctl" tune promote.burst_ms=90 --save
+expect 1 "save into a pipe" timeout 60 "$pghotctl" tune promote.burst_ms=90 --save
 has err "no ordinary file" "it says so"
 rm "$conf"
 stop
