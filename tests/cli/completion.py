@@ -5,12 +5,13 @@ import os
 import pty
 import re
 import select
+import shlex
 import shutil
 import subprocess
 import sys
 import time
 
-SECONDS = 30    # for what takes a moment
+SECONDS = 60    # for what takes a moment
 SETTLE = 0.3    # that nothing more comes, before Tab: a shell asks for the terminal's attention first
 
 # What is typed, and what the line is after Tab.
@@ -40,6 +41,8 @@ SETUP = {
     "bash": ["bash", "--norc", "--noprofile", "-i"],
     "zsh": ["zsh", "-f", "-i"],
 }
+ENVIRONMENT = {"TERM": "dumb", "LC_ALL": "C", "HOME": "/nonexistent", "HISTFILE": "/dev/null", "INPUTRC": "/dev/null",
+               "PATH": os.environ["PATH"]}
 LOAD = {
     "bash": "PS1='ready> '; bind 'set bell-style none'; bind 'set enable-bracketed-paste off'; source {file}",
     "zsh": "PS1='ready> '; unsetopt zle_bracketed_paste promptsp beep; autoload -U compinit; compinit -D -u; source {file}; "
@@ -51,19 +54,20 @@ class Shell:
     def __init__(self, name, file, program):
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
-            os.environ.update(TERM="dumb", LC_ALL="C", HOME="/nonexistent", HISTFILE="/dev/null")
-            os.execvp(SETUP[name][0], SETUP[name])
-        self.text = ""
+            # Nothing of the caller's: no settings, no hooks, and lines that are not broken.
+            os.execve(shutil.which(name), SETUP[name], {**ENVIRONMENT, "COLUMNS": "200"})
+        self.bytes, self.text = b"", ""
         self.settle()
         # What is typed is echoed, too, but not as one word.
-        self.type(LOAD[name].format(file=file, program=program) + "; echo load''ed\r")
-        self.wait(lambda text: "loaded" in text)
+        self.type(LOAD[name].format(file=shlex.quote(file), program=program) + "; echo load''ed\r")
+        self.wait(lambda text: "loaded" in text and "ready> " in text.partition("loaded")[2])
 
     def read(self, seconds):
         if not select.select([self.fd], [], [], seconds)[0]:
             return False
-        # What only moves the cursor or rings is no text.
-        self.text += re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]|\x07|\r(?!\n)", "", os.read(self.fd, 65536).decode(errors="replace"))
+        self.bytes += os.read(self.fd, 65536)
+        # What only moves the cursor or rings is no text. It need not come in one piece.
+        self.text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]|\x07|\r(?!\n)", "", self.bytes.decode(errors="replace"))
         return True
 
     def settle(self):
@@ -82,7 +86,7 @@ class Shell:
     def complete(self, typed, expected):
         """The line after Tab; it is cleared again."""
         self.settle()
-        self.text = ""
+        self.bytes, self.text = b"", ""
         self.type(typed)
         self.wait(lambda text: typed in text)
         self.type("\t")
@@ -99,9 +103,9 @@ class Shell:
 
 def words_of_bash(file, *words):
     """What bash would offer for the last of the words, without a terminal."""
-    script = f'source {file}; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _{words[0]}; printf "%s\\n" "${{COMPREPLY[@]}}"'
+    script = f'source {shlex.quote(file)}; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _{words[0]}; printf "%s\\n" "${{COMPREPLY[@]}}"'
     done = subprocess.run(["bash", "--norc", "-c", script, "bash", *words], capture_output=True, text=True, timeout=60,
-                          check=True)
+                          check=True, env=ENVIRONMENT)
     return done.stdout.split()
 
 

@@ -48,7 +48,7 @@ if command -v systemd-analyze >/dev/null; then
 	*) exporter=$PWD/$exporter ;;
 	esac
 	# verify wants the program to be there, so the one that was just built stands in.
-	sed "s|^ExecStart=.*|ExecStart=$exporter|" "$service" >"$tmp/pghotd-exporter.service"
+	sed "s|^ExecStart=.*|ExecStart=\"$exporter\"|" "$service" >"$tmp/pghotd-exporter.service"
 	cp "$socket" "$tmp/pghotd-exporter.socket"
 	check "verify" says_nothing systemd-analyze verify --man=no --recursive-errors=no "$tmp/pghotd-exporter.service" \
 		"$tmp/pghotd-exporter.socket"

@@ -10,7 +10,6 @@ machine=$3
 root=$tmp/machine
 conf=$tmp/pghotd.conf
 saved=$tmp/run-helper/saved
-umask 022
 
 build_machine "$machine" "$root"
 mkdir -p "$root/proc/sys/kernel" "$root/sys/devices/system/cpu"

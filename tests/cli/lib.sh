@@ -11,8 +11,10 @@ failed=0
 skipped=0
 daemon=
 others=
+# Another user has to get to what is made here, whatever the caller lets others do.
+umask 022
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/pghot-cli-XXXXXX") || exit 1
-# Another user has to get to the socket, as in /run.
+# As /run is.
 chmod 755 "$tmp"
 socket=$tmp/run/bus
 PGHOTCTL_SOCKET=$socket

@@ -175,7 +175,7 @@ else
 	stop
 
 	# A daemon of another user could name any file.
-	printf '#!/bin/sh\nexec setpriv --reuid=65534 --regid=65534 --clear-groups %s "$@"\n' "$fake_daemon" >"$tmp/other"
+	printf '#!/bin/sh\nexec setpriv --reuid=65534 --regid=65534 --clear-groups "%s" "$@"\n' "$(realpath "$fake_daemon")" >"$tmp/other"
 	chmod 755 "$tmp/other"
 	chown -R 65534 "$tmp/run"
 	fake_daemon=$tmp/other

@@ -29,8 +29,8 @@ fi
 # verify wants the programs to be there, so the ones that were just built stand in.
 for file in "$unit" "$helper" "$socket"; do
 	grep '@[a-z]*@' "$file" && fault "a path was not filled in"
-	sed -e "s|^\(Exec[A-Za-z]*=\)[^ ]*/pghotd\b|\1$pghotd|" \
-		-e "s|^\(Exec[A-Za-z]*=\)[^ ]*/pghotctl\b|\1$pghotctl|" "$file" >"$tmp/$(basename "$file")"
+	sed -e "s|^\(Exec[A-Za-z]*=\)[^ ]*/pghotd\b|\1\"$pghotd\"|" \
+		-e "s|^\(Exec[A-Za-z]*=\)[^ ]*/pghotctl\b|\1\"$pghotctl\"|" "$file" >"$tmp/$(basename "$file")"
 done
 systemd-analyze verify --man=no --recursive-errors=no "$tmp"/pghotd* >"$tmp/out" 2>&1 || fault "verify fails"
 if [ -s "$tmp/out" ]; then
