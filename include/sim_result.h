@@ -40,6 +40,11 @@ struct sim_process {
 	uint64_t evicted;    /* and regions forgotten for want of memory */
 };
 
+/* How many times each guard began to hold. */
+struct sim_guards {
+	uint64_t against, cost, holdout, ping_pong, process;
+};
+
 struct sim_result {
 	char scenario[SIM_NAME_MAX];
 	const char *policy;
@@ -61,6 +66,7 @@ struct sim_result {
 	 */
 	bool has_holdout;
 	double saved, saved_margin, saved_truly;
+	struct sim_guards guards;
 	double user_seconds;                       /* CPU time of the daemon's own code */
 	uint64_t map_bytes;                        /* the most that its tables took */
 	double time_to_50, time_to_90, time_to_99; /* s until so many percent are near; -1: never */

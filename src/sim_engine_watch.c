@@ -204,6 +204,13 @@ int sim_watch_end(struct sim_engine *e)
 	r->saved_seconds = (r->speedup - 1) * (double)e->scenario->threads * e->scenario->seconds;
 	r->demoted_bytes = bytes(e->kernel.demoted_pages);
 	r->user_seconds = (double)e->daemon_ns / 1e9;
+	r->guards = (struct sim_guards){
+		.against = stats_sum(e->stats, STAT_GUARD_AGAINST),
+		.cost = stats_sum(e->stats, STAT_GUARD_COST),
+		.holdout = stats_sum(e->stats, STAT_GUARD_HOLDOUT),
+		.ping_pong = stats_sum(e->stats, STAT_GUARD_PING_PONG),
+		.process = stats_sum(e->stats, STAT_GUARD_PROCESS),
+	};
 	describe_parts(e, r);
 	sim_processes_end(e);
 	compare_held_out(e, r);

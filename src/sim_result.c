@@ -87,13 +87,20 @@ static json_t *holdout_json(const struct sim_result *r)
 	return json_pack("{s:f, s:f, s:f}", "saved", r->saved, "margin", r->saved_margin, "truly", r->saved_truly);
 }
 
+static json_t *guards_json(const struct sim_guards *g)
+{
+	return json_pack("{s:I, s:I, s:I, s:I, s:I}", "against", (json_int_t)g->against, "cost", (json_int_t)g->cost,
+			 "holdout", (json_int_t)g->holdout, "ping_pong", (json_int_t)g->ping_pong, "process",
+			 (json_int_t)g->process);
+}
+
 int sim_result_write_json(const struct sim_result *r, FILE *to)
 {
 	json_t *json =
 		json_pack("{s:s, s:s, s:I, s:f, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:f, s:f, s:f, "
 			  "s:I, s:o, "
 			  "s:o, s:o, "
-			  "s:o, s:o, s:o, s:o}",
+			  "s:o, s:o, s:o, s:o, s:o}",
 			  "scenario", r->scenario, "policy", r->policy, "seed", (json_int_t)r->seed, "seconds",
 			  r->seconds, "samples", (json_int_t)r->samples, "hot_bytes", (json_int_t)r->hot_bytes,
 			  "coverage", r->coverage, "decided", r->decided, "over_promotion", r->over_promotion,
@@ -103,8 +110,8 @@ int sim_result_write_json(const struct sim_result *r, FILE *to)
 			  "saved_seconds", r->saved_seconds, "user_seconds", r->user_seconds, "map_bytes",
 			  (json_int_t)r->map_bytes, "time_to_50", time_or_null(r->time_to_50), "time_to_90",
 			  time_or_null(r->time_to_90), "time_to_99", time_or_null(r->time_to_99), "holdout",
-			  holdout_json(r), "parts", parts_json(r), "processes", processes_json(r), "series",
-			  series_json(r));
+			  holdout_json(r), "guards", guards_json(&r->guards), "parts", parts_json(r), "processes",
+			  processes_json(r), "series", series_json(r));
 	int written;
 
 	if (!json)
@@ -130,6 +137,17 @@ static void write_time(FILE *to, const char *label, double sec)
 		fprintf(to, "%s %.1f s", label, sec);
 }
 
+static void write_guards(FILE *to, const struct sim_guards *g)
+{
+	if (g->against + g->cost + g->holdout + g->ping_pong + g->process == 0)
+		return;
+	fprintf(to,
+		"  guards    began to hold: against %llu times, cost %llu, holdout %llu, ping-pong %llu, a process "
+		"%llu\n",
+		(unsigned long long)g->against, (unsigned long long)g->cost, (unsigned long long)g->holdout,
+		(unsigned long long)g->ping_pong, (unsigned long long)g->process);
+}
+
 void sim_result_write_text(const struct sim_result *r, FILE *to)
 {
 	fprintf(to, "%s, policy \"%s\", seed %lld: %.0f s, %llu samples\n", r->scenario, r->policy, (long long)r->seed,
@@ -148,6 +166,7 @@ void sim_result_write_text(const struct sim_result *r, FILE *to)
 			100 * r->saved, 100 * r->saved_margin, 100 * r->saved_truly);
 	fprintf(to, "  moved     %.2f GiB up, %.2f GiB down, in %.1f s; %.1f s of the threads' time saved\n",
 		gib(r->moved_bytes), gib(r->demoted_bytes), r->move_seconds, r->saved_seconds);
+	write_guards(to, &r->guards);
 	fprintf(to,
 		"  cost      %.2f s of CPU for the daemon's own code, %.2f%% of a core (1%% is %.2f s); %.1f MiB of "
 		"tables\n",

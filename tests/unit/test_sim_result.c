@@ -28,6 +28,7 @@ static const struct sim_result result = {
 	.parts = { { .name = "dense", .hot_bytes = 4096, .time_to_99 = 3, .time_to_99_decided = -1 },
 		   { .name = "scattered", .hot_bytes = 8192, .time_to_99 = -1, .time_to_99_decided = 2 } },
 	.n_parts = 2,
+	.guards = { .ping_pong = 3 },
 	.processes = { { .number = 1, .user = 1000, .sec = 240, .speed = 2e6 } },
 	.n_processes = 1,
 };
@@ -55,7 +56,7 @@ static void json_has_all_of_it(void)
 
 	text = as_json(&error);
 	doc = json_loads(text ? text : "", 0, NULL);
-	CU_ASSERT_EQUAL(json_object_size(doc), 26);
+	CU_ASSERT_EQUAL(json_object_size(doc), 27);
 	list = json_object_get(doc, "series");
 	CU_ASSERT_EQUAL(json_array_size(list), 3);
 	CU_ASSERT_EQUAL(json_integer_value(json_object_get(json_array_get(list, 2), "moved_bytes")), 1LL << 40);
@@ -67,6 +68,10 @@ static void json_has_all_of_it(void)
 	CU_ASSERT(json_is_null(json_object_get(part, "time_to_99")));
 	CU_ASSERT_DOUBLE_EQUAL(json_real_value(json_object_get(part, "time_to_99_decided")), 2, 1e-9);
 	CU_ASSERT(json_is_null(json_object_get(doc, "time_to_99")));
+	part = json_object_get(doc, "guards");
+	CU_ASSERT_EQUAL(json_object_size(part), 5);
+	CU_ASSERT_EQUAL(json_integer_value(json_object_get(part, "ping_pong")), 3);
+	CU_ASSERT_EQUAL(json_integer_value(json_object_get(part, "process")), 0);
 	list = json_object_get(doc, "processes");
 	CU_ASSERT_EQUAL(json_array_size(list), 1);
 	part = json_array_get(list, 0);
@@ -116,6 +121,7 @@ static void people_read_what_it_cost(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "made-up, policy \"region\", seed 7: 240 s, 1000 samples"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "1.20 s of CPU for the daemon's own code, 0.50% of a core (1% is 2.40 s)"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "99% never"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "holdout 0, ping-pong 3, a process 0"));
 	free(text);
 }
 
