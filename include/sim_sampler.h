@@ -2,7 +2,7 @@
 /*
  * sim_sampler: the samples that a hardware sampler takes of a scenario's accesses: drawn from their distribution, at
  * the sampler's pace. What it draws doesn't hang on where pages are, so that all policies see the same accesses, unless
- * the pace is by period: then a faster program gives more of them.
+ * the pace is by period: then a faster program gives more of them. With slow_only what falls on near nodes isn't shown.
  *
  * Owner   the one thread of the simulator
  */
@@ -22,7 +22,7 @@ struct sim_sampler_state {
 	struct sim_random which, when, flaws, where[SIM_ACCESSES_MAX];
 	int cpu_first[SIM_NODES_MAX];
 	double credit; /* part of a sample that is due */
-	uint64_t taken, filtered, lost;
+	uint64_t taken, filtered, lost, hidden;
 };
 
 void sim_sampler_init(struct sim_sampler_state *sampler, const struct sim_place *place);

@@ -84,6 +84,7 @@ struct sim_sampler {
 	double loss;
 	double skid;       /* share whose address is wrong */
 	double skid_pages; /* by at most so many pages */
+	bool slow_only;    /* hint faults, of pages on slow nodes */
 };
 
 struct sim_kernel {

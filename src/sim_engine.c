@@ -68,14 +68,19 @@ static void take_samples(struct sim_engine *e, uint64_t from_ns, uint64_t to_ns)
 	struct sample sample;
 	uint64_t page;
 
-	accesses_set_per_sample(&e->room.accesses,
-				(uint64_t)(sampler->per_sec > 0 ? e->speed / sampler->per_sec : sampler->period));
+	/* A fault stands for nobody knows how many accesses. */
+	if (!sampler->slow_only)
+		accesses_set_per_sample(&e->room.accesses, (uint64_t)(sampler->per_sec > 0 ? e->speed / sampler->per_sec
+											   : sampler->period));
 	for (uint64_t i = 0; i < n; i++) {
 		double at = ((double)i + sim_random_unit(&e->sampler.when)) / (double)n;
 		uint64_t time_ns = from_ns + (uint64_t)((double)(to_ns - from_ns) * at);
 
 		if (!sim_sampler_take(&e->sampler, sim_engine_sec(e, time_ns), time_ns, &sample, &page))
 			continue;
+		/* As the reader does: it is how the daemon knows that they are faults. */
+		if (sampler->slow_only)
+			stats_inc(e->stats_slot, STAT_HINTFAULTS);
 		if (e->counts[page] < UINT16_MAX)
 			e->counts[page]++;
 		/* Never full: it is emptied by the batch. */

@@ -98,6 +98,7 @@ static const struct sim_key sampler_keys[] = {
 	NUMBER(sim_sampler, loss, 0, 1, 0, ""),
 	NUMBER(sim_sampler, skid, 0, 1, 0, ""),
 	NUMBER(sim_sampler, skid_pages, 1, 512, 1, "pages"),
+	BOOL(sim_sampler, slow_only, false),
 };
 
 static const struct sim_key kernel_keys[] = {

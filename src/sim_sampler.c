@@ -98,6 +98,10 @@ bool sim_sampler_take(struct sim_sampler_state *s, double sec, uint64_t time_ns,
 	node = place->node[0][page];
 	if (node == SIM_NOWHERE)
 		return false;
+	if (scenario->sampler.slow_only && place->near[node]) {
+		s->hidden++;
+		return false;
+	}
 	s->taken++;
 	*ret_page = page;
 	*ret = (struct sample){
@@ -113,5 +117,9 @@ bool sim_sampler_take(struct sim_sampler_state *s, double sec, uint64_t time_ns,
 		.source = SAMPLE_SOURCE_IBS,
 		.flags = SAMPLE_LOAD,
 	};
+	if (scenario->sampler.slow_only) {
+		ret->source = SAMPLE_SOURCE_HINT_FAULTS;
+		ret->latency = 0; /* a fault tells of none */
+	}
 	return true;
 }

@@ -271,6 +271,18 @@ BARS = {
         ("not where no process is judged by itself", [("region", {"fair": "false", "guard.ping_pong_percent": "0"})],
          lambda off: [at_most("coverage of quiet", part(off, "quiet")["coverage"], 0.5)]),
     ],
+    # So little is moved of each that no process can be blamed, and hint faults of the slow node tell nothing of shares.
+    "crowd": [
+        ("held back", [REGION],
+         lambda region: [at_least("speed of that with nothing moved", region["speedup"], 0.99),
+                         at_most("moved a minute of the fast node, two minutes in",
+                                 2 * moved_in_a_minute(region, 120) / (64 * MIB), 0.05),
+                         at_least("times that ping-pong was held", region["guards"]["ping_pong"], 1),
+                         at_most("processes that were made to rest", region["guards"]["process"], 0)]),
+        ("not where ping-pong may be", [("region", {"guard.ping_pong_percent": "0"})],
+         lambda free: [at_least("moved a minute of the fast node, two minutes in",
+                                2 * moved_in_a_minute(free, 120) / (64 * MIB), 0.5)]),
+    ],
     # With each access worth less than its part of a move: nothing more is moved once that is known. Worth a bit more
     # than that: all of it goes on.
     "wander": [

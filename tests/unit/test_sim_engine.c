@@ -132,6 +132,24 @@ static void flaws_of_the_sampler(void)
 	sim_result_free(&r);
 }
 
+/* A heap of which three quarters are near from the start. */
+#define MOSTLY_NEAR                                                                                 \
+	SIM_RIG_MACHINE "memory = ( { name = \"heap\"; mib = 80; node = 1; near_share = 0.75; } );" \
+			"accesses = ( { memory = \"heap\"; pattern = \"uniform\"; } );"             \
+			"config = { mode = \"observe\"; };"
+
+static void hint_faults_show_slow_nodes_only(void)
+{
+	struct sim_result r;
+
+	run(MOSTLY_NEAR "sampler = { per_sec = 1000; };", &r);
+	CU_ASSERT(r.samples > 19900 && r.samples <= 20000);
+	sim_result_free(&r);
+	run(MOSTLY_NEAR "sampler = { per_sec = 1000; slow_only = true; };", &r);
+	CU_ASSERT(r.samples > 4600 && r.samples < 5400);
+	sim_result_free(&r);
+}
+
 static void nothing_moves_in_mode_observe(void)
 {
 	struct sim_result r;
@@ -233,5 +251,5 @@ static void results_are_written(void)
 
 TEST_MAIN(sim_engine, TEST(the_published_rule_finds_what_samples_name), TEST(the_same_seed_gives_the_same_result),
 	  TEST(speed_follows_the_pages), TEST(moving_takes_time), TEST(samples_by_period), TEST(flaws_of_the_sampler),
-	  TEST(nothing_moves_in_mode_observe), TEST(regions_of_two_slow_nodes), TEST(the_fast_node_is_not_overfilled),
-	  TEST(it_can_be_stopped), TEST(results_are_written))
+	  TEST(hint_faults_show_slow_nodes_only), TEST(nothing_moves_in_mode_observe), TEST(regions_of_two_slow_nodes),
+	  TEST(the_fast_node_is_not_overfilled), TEST(it_can_be_stopped), TEST(results_are_written))
