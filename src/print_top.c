@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <assert.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -9,7 +10,8 @@
 #include "print_top.h"
 #include "stats.h"
 
-#define LINE_MAX_BYTES 512
+#define LINE_MAX_BYTES  512
+#define TOP_COLUMNS_MAX 7
 
 const char *const top_by_name[TOP_BY_MAX] = {
 	[TOP_BY_PROCESS] = "process",
@@ -62,32 +64,114 @@ static void add_to_group(json_t *groups, const char *name, const json_t *row)
 			    json_real(doc_real(group, "hot_bytes_per_sec") + doc_real(row, "hot_bytes_per_sec")));
 }
 
-static int faster(const void *a, const void *b)
-{
-	const json_t *x = *(json_t *const *)a, *y = *(json_t *const *)b;
-	double rate = doc_real(y, "hot_bytes_per_sec") - doc_real(x, "hot_bytes_per_sec");
-	uint64_t p = doc_number(x, "hot_bytes"), q = doc_number(y, "hot_bytes");
+struct sorted {
+	json_t *row;
+	size_t at; /* before */
+};
 
-	if (rate > 0 || rate < 0)
-		return rate > 0 ? 1 : -1;
-	return p != q ? (p < q ? 1 : -1) : 0;
+struct order {
+	const char *key;
+	bool reversed;
+};
+
+/* "7f0012": addresses are sorted as the numbers that they are. */
+static int compare_text(const char *key, const char *a, const char *b)
+{
+	size_t n = strlen(a), m = strlen(b);
+
+	if (n != m && strcmp(key, "address") == 0)
+		return n < m ? -1 : 1;
+	return strcmp(a, b);
 }
 
-/* Takes over @rows. */
-static json_t *in_order(json_t *rows)
+/* Numbers from the largest, truth first, words from A. */
+static int compare(const void *x, const void *y, void *ctx)
+{
+	const struct sorted *a = x, *b = y;
+	const struct order *order = ctx;
+	const json_t *p = json_object_get(a->row, order->key), *q = json_object_get(b->row, order->key);
+	int r;
+
+	if (json_is_string(p) && json_is_string(q)) {
+		r = compare_text(order->key, json_string_value(p), json_string_value(q));
+	} else if (json_is_integer(p) && json_is_integer(q)) {
+		r = (json_integer_value(p) < json_integer_value(q)) - (json_integer_value(p) > json_integer_value(q));
+	} else if (json_is_number(p) && json_is_number(q)) {
+		r = (json_number_value(p) < json_number_value(q)) - (json_number_value(p) > json_number_value(q));
+	} else {
+		r = json_is_true(q) - json_is_true(p);
+	}
+	if (r == 0)
+		return a->at < b->at ? -1 : 1;
+	return order->reversed ? -r : r;
+}
+
+static void sort(json_t *rows, const char *key, bool reversed)
 {
 	size_t n = json_array_size(rows);
-	json_t **list = calloc(n + 1, sizeof(*list)), *sorted = list ? json_array() : NULL;
+	struct order order = { .key = key, .reversed = reversed };
+	struct sorted *list = calloc(n + 1, sizeof(*list));
 
-	for (size_t i = 0; sorted && i < n; i++)
-		list[i] = json_array_get(rows, i);
-	if (sorted)
-		qsort(list, n, sizeof(*list), faster);
-	for (size_t i = 0; sorted && i < n; i++)
-		json_array_append(sorted, list[i]);
+	if (!list)
+		return;
+	for (size_t i = 0; i < n; i++)
+		list[i] = (struct sorted){ .row = json_incref(json_array_get(rows, i)), .at = i };
+	qsort_r(list, n, sizeof(*list), compare, &order);
+	for (size_t i = 0; i < n; i++)
+		json_array_set_new(rows, i, list[i].row);
 	free(list);
-	json_decref(rows);
-	return sorted;
+}
+
+/* What the columns are called, and the fields that they show. */
+static const struct column {
+	const char *name, *key;
+} columns[TOP_BY_MAX][TOP_COLUMNS_MAX] = {
+	[TOP_BY_PROCESS] = {
+		{ "PID", "pid" },
+		{ "HOT/s", "hot_bytes_per_sec" },
+		{ "HOT", "hot_bytes" },
+		{ "REGIONS", "regions" },
+		{ "TABLES", "bytes" },
+		{ "PROCESS", "name" },
+	},
+	[TOP_BY_CGROUP] = {
+		{ "PROCS", "processes" },
+		{ "HOT/s", "hot_bytes_per_sec" },
+		{ "HOT", "hot_bytes" },
+		{ "REGIONS", "regions" },
+		{ "TABLES", "bytes" },
+		{ "CGROUP", "cgroup" },
+	},
+	[TOP_BY_REGION] = {
+		{ "PID", "pid" },
+		{ "SAMPLES/s", "rate_per_sec" },
+		{ "PAGES", "pages" },
+		{ "TIER", "far" },
+		{ "DECIDED", "decided" },
+		{ "ADDRESS", "address" },
+		{ "PROCESS", "name" },
+	},
+};
+
+unsigned int top_columns(enum top_by by)
+{
+	unsigned int n = 0;
+
+	while (n < TOP_COLUMNS_MAX && columns[by][n].name)
+		n++;
+	return n;
+}
+
+const char *top_column(enum top_by by, unsigned int column)
+{
+	assert(column < top_columns(by));
+	return columns[by][column].name;
+}
+
+void top_sort(json_t *rows, enum top_by by, unsigned int column, bool reversed)
+{
+	assert(column < top_columns(by));
+	sort(rows, columns[by][column].key, reversed);
 }
 
 json_t *top_rows(const json_t *before, const json_t *after, double seconds, enum top_by by,
@@ -111,7 +195,10 @@ json_t *top_rows(const json_t *before, const json_t *after, double seconds, enum
 			json_array_append_new(rows, row);
 		}
 	}
-	return in_order(rows);
+	/* The fastest, of them the hottest. */
+	sort(rows, "hot_bytes", false);
+	sort(rows, "hot_bytes_per_sec", false);
+	return rows;
 }
 
 struct screen {
@@ -162,12 +249,13 @@ static void put_head(struct screen *s, const json_t *before, const json_t *statu
 
 static void put_processes(struct screen *s, const json_t *rows, bool groups)
 {
+	const struct column *title = columns[groups ? TOP_BY_CGROUP : TOP_BY_PROCESS];
 	char tables[PRINT_SHORT_MAX], regions[PRINT_SHORT_MAX], hot[PRINT_SHORT_MAX], rate[PRINT_SHORT_MAX];
 	const json_t *row;
 	size_t i;
 
-	line(s, PRINT_BOLD, "%8s %9s %9s %10s %9s  %s", groups ? "PROCS" : "PID", "HOT/s", "HOT", "REGIONS", "TABLES",
-	     groups ? "CGROUP" : "PROCESS");
+	line(s, PRINT_BOLD, "%8s %9s %9s %10s %9s  %s", title[0].name, title[1].name, title[2].name, title[3].name,
+	     title[4].name, title[5].name);
 	json_array_foreach (rows, i, row)
 		line(s, PRINT_NORMAL, "%8llu %9s %9s %10s %9s  %s",
 		     (unsigned long long)doc_number(row, groups ? "processes" : "pid"),
@@ -178,11 +266,12 @@ static void put_processes(struct screen *s, const json_t *rows, bool groups)
 
 static void put_regions(struct screen *s, const json_t *rows)
 {
+	const struct column *title = columns[TOP_BY_REGION];
 	const json_t *row;
 	size_t i;
 
-	line(s, PRINT_BOLD, "%8s %10s %6s %5s  %-8s %-16s %s", "PID", "SAMPLES/s", "PAGES", "TIER", "DECIDED",
-	     "ADDRESS", "PROCESS");
+	line(s, PRINT_BOLD, "%8s %10s %6s %5s  %-8s %-16s %s", title[0].name, title[1].name, title[2].name,
+	     title[3].name, title[4].name, title[5].name, title[6].name);
 	json_array_foreach (rows, i, row) {
 		const char *address = doc_text(row, "address"), *decided = doc_text(row, "decided");
 

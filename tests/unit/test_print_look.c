@@ -181,5 +181,50 @@ static void top_is_sorted_and_summed(void)
 	json_decref(after);
 }
 
+/* The rows' numbers in this order: "312". */
+static bool has_order(const json_t *rows, const char *order)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach (rows, i, row)
+		if (json_integer_value(json_object_get(row, "pid")) != order[i] - '0')
+			return false;
+	return i == strlen(order);
+}
+
+static void sorting_by_a_column_keeps_what_is_equal_in_order(void)
+{
+	json_t *rows =
+		json_loads("[{\"pid\": 1, \"rate_per_sec\": 2.5, \"far\": false, \"address\": \"0x7f0000000000\"},"
+			   " {\"pid\": 2, \"rate_per_sec\": 7, \"far\": true, \"address\": \"0xffff\", \"name\": "
+			   "\"b\"},"
+			   " {\"pid\": 3, \"rate_per_sec\": 2.5, \"far\": true, \"address\": \"\", \"name\": \"a\"}]",
+			   0, NULL);
+
+	CU_ASSERT_EQUAL(top_columns(TOP_BY_PROCESS), 6);
+	CU_ASSERT_EQUAL(top_columns(TOP_BY_REGION), 7);
+	CU_ASSERT_STRING_EQUAL(top_column(TOP_BY_REGION, TOP_COLUMN_FIRST), "SAMPLES/s");
+	top_sort(rows, TOP_BY_REGION, 0, false);
+	CU_ASSERT(has_order(rows, "321"));
+	top_sort(rows, TOP_BY_REGION, TOP_COLUMN_FIRST, false);
+	CU_ASSERT(has_order(rows, "231"));
+	top_sort(rows, TOP_BY_REGION, TOP_COLUMN_FIRST, true);
+	CU_ASSERT(has_order(rows, "312"));
+	/* The slow tier first. */
+	top_sort(rows, TOP_BY_REGION, 3, false);
+	CU_ASSERT(has_order(rows, "321"));
+	/* None, then as numbers. */
+	top_sort(rows, TOP_BY_REGION, 5, false);
+	CU_ASSERT(has_order(rows, "321"));
+	top_sort(rows, TOP_BY_REGION, 5, true);
+	CU_ASSERT(has_order(rows, "123"));
+	/* Fields that are missing are no reason to fall over. */
+	top_sort(rows, TOP_BY_CGROUP, 5, false);
+	CU_ASSERT(has_order(rows, "123"));
+	json_decref(rows);
+}
+
 TEST_MAIN(print_look, TEST(every_reason_to_leave_memory_has_words), TEST(every_reason_of_the_policy_has_words),
-	  TEST(other_documents_are_refused), TEST(a_map_of_anything_stays_a_map), TEST(top_is_sorted_and_summed))
+	  TEST(other_documents_are_refused), TEST(a_map_of_anything_stays_a_map), TEST(top_is_sorted_and_summed),
+	  TEST(sorting_by_a_column_keeps_what_is_equal_in_order))
