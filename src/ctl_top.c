@@ -6,14 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <termios.h>
 #include <unistd.h>
 
 #include "cleanup.h"
 #include "clock.h"
 #include "ctl.h"
 #include "ctl_client.h"
+#include "ctl_screen.h"
 #include "fsroot.h"
 #include "parse.h"
 #include "print.h"
@@ -24,19 +23,21 @@
 #define WIDTH_MIN   20
 #define HEIGHT_MIN  3
 #define INTERVAL_MS 1000
-
-/* ECMA-48, as every terminal of today has it: the other screen, no cursor; home; what is right of, and below, it. */
-#define SCREEN_BEGIN "\x1b[?1049h\x1b[?25l"
-#define SCREEN_END   "\x1b[?25h\x1b[?1049l"
-#define HOME         "\x1b[H"
-#define CLEAR_BELOW  "\x1b[J"
+#define LOOK_MS     200 /* a signal may come just before a wait begins */
+#define HINT_MAX    128
 
 struct top {
-	enum top_by by;
+	enum top_by by, rows_by; /* wanted; what there is */
+	unsigned int column;     /* of rows_by, by which it is sorted */
+	bool reversed, help;
 	uint64_t count, interval_ms; /* count 0: until told to stop */
 	bool live;
 	struct fsroot root;
 	char cgroup[CGROUP_MAX];
+	/* The last two looks, as far as there were any, and what is shown of them. */
+	json_t *before, *after, *rows;
+	double seconds;
+	uint64_t after_ns;
 };
 
 static volatile sig_atomic_t stopped;
@@ -77,148 +78,254 @@ static int fetch(const char *method, json_t **ret)
 	return json_is_object(*ret) ? 0 : ctl_bad_answer();
 }
 
-/* The rows to show, a new reference in *@ret. 0 or the exit status. */
-static int fetch_rows(struct top *top, const json_t *before, const json_t *after, double seconds, json_t **ret)
+/* The rows to show of the last two looks. 0 or the exit status. */
+static int fetch_rows(struct top *top)
 {
-	json_t *heat;
+	json_t *heat, *rows;
 	int r;
 
-	if (top->by != TOP_BY_REGION) {
-		*ret = top_rows(before, after, seconds, top->by, cgroup_of, top);
-		return *ret ? 0 : ctl_bad_answer();
+	if (top->by == TOP_BY_REGION) {
+		r = fetch("GetHeat", &heat);
+		if (r != 0)
+			return r;
+		rows = json_incref(json_object_get(heat, "hottest"));
+		json_decref(heat);
+	} else {
+		rows = top_rows(top->before, top->after, top->seconds, top->by, cgroup_of, top);
 	}
-	r = fetch("GetHeat", &heat);
-	if (r != 0)
-		return r;
-	*ret = json_incref(json_object_get(heat, "hottest"));
-	json_decref(heat);
-	return *ret ? 0 : ctl_bad_answer();
+	if (!rows)
+		return ctl_bad_answer();
+	json_decref(top->rows);
+	top->rows = rows;
+	if (top->rows_by != top->by) {
+		top->rows_by = top->by;
+		top->column = TOP_COLUMN_FIRST;
+		top->reversed = false;
+	}
+	return 0;
 }
 
-static void show(const struct top *top, const json_t *before, const json_t *after, double seconds, json_t *rows)
+static const char help_text[] = "pghotctl top: who has hot memory\n"
+				"\n"
+				"KEY\n"
+				"  p      by process\n"
+				"  c      by control group\n"
+				"  r      by region: the hottest\n"
+				"  s, >   sort by the next column\n"
+				"  <      sort by the one before\n"
+				"  R      the other way round\n"
+				"  h, ?   this help, and back\n"
+				"  q      end\n"
+				"\n"
+				"HOT: found hot by now; HOT/s: in a second, of late.\n"
+				"REGIONS, TABLES: what pghotd remembers of it, and the\n"
+				"memory that takes.\n";
+
+static void show_live(const struct top *top)
 {
-	struct winsize size = { .ws_row = PRINT_ROWS, .ws_col = PRINT_COLUMNS };
-	char *screen = NULL;
+	char hint[HINT_MAX], *screen = NULL;
+	unsigned int columns, rows;
 	size_t n;
 	FILE *out;
 
-	if (ctl_flag[FLAG_json]) {
-		json_t *doc = json_pack("{s:i, s:s, s:f, s:O}", "schema", REPORT_SCHEMA, "by", top_by_name[top->by],
-					"seconds", seconds, "rows", rows);
-
-		json_dumpf(doc, stdout, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(6));
-		putchar('\n');
-		json_decref(doc);
+	if (top->help) {
+		ctl_screen_draw(help_text, PRINT_TOP_TITLE, "h back  q quit", ctl_use_colour());
 		return;
 	}
-	if (top->live && (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || !size.ws_row || !size.ws_col))
-		size = (struct winsize){ .ws_row = PRINT_ROWS, .ws_col = PRINT_COLUMNS };
+	if (!top->rows) {
+		ctl_screen_draw("pghotd: looking at it a second time, to tell how fast it is ...\n", 0,
+				"h help  q quit", ctl_use_colour());
+		return;
+	}
+	ctl_screen_size(&columns, &rows);
 	out = open_memstream(&screen, &n);
 	if (!out)
 		return;
-	/* One row less: a line feed in the last one would scroll. */
-	print_top(out, before, after, seconds, rows, top->by, size.ws_col < WIDTH_MIN ? WIDTH_MIN : size.ws_col,
-		  size.ws_row <= HEIGHT_MIN ? HEIGHT_MIN : size.ws_row - 1U, ctl_use_colour());
-	if (fclose(out) == 0) {
-		if (top->live)
-			fputs(HOME CLEAR_BELOW, stdout);
-		fputs(screen, stdout);
-		if (!top->live)
-			putchar('\n');
-	}
+	print_top(out, top->before, top->after, top->seconds, top->rows, top->rows_by,
+		  columns < WIDTH_MIN ? WIDTH_MIN : columns, rows <= HEIGHT_MIN ? HEIGHT_MIN : rows - 1, false);
+	snprintf(hint, sizeof(hint), "h help  q quit  p c r by process, cgroup, region  s sorted by %s%s",
+		 top_column(top->rows_by, top->column), top->reversed ? ", reversed" : "");
+	if (fclose(out) == 0)
+		ctl_screen_draw(screen, PRINT_TOP_TITLE, hint, ctl_use_colour());
 	free(screen);
 }
 
-static bool live; /* there is a keyboard */
+static void show(const struct top *top)
+{
+	json_t *doc;
 
-/* true: it is enough, by a key or a signal. */
+	if (top->live) {
+		top_sort(top->rows, top->rows_by, top->column, top->reversed);
+		show_live(top);
+		return;
+	}
+	if (!ctl_flag[FLAG_json]) {
+		print_top(stdout, top->before, top->after, top->seconds, top->rows, top->rows_by, PRINT_COLUMNS,
+			  PRINT_ROWS - 1, ctl_use_colour());
+		putchar('\n');
+		return;
+	}
+	doc = json_pack("{s:i, s:s, s:f, s:O}", "schema", REPORT_SCHEMA, "by", top_by_name[top->rows_by], "seconds",
+			top->seconds, "rows", top->rows);
+	json_dumpf(doc, stdout, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(6));
+	putchar('\n');
+	json_decref(doc);
+}
+
+/* What @key changes; the rows for another ->by are still to be fetched. */
+static void press(struct top *top, int key)
+{
+	unsigned int n = top_columns(top->rows_by);
+
+	switch (key) {
+	case 'q':
+	case 'Q':
+	case 3: /* where the terminal makes no signals of them */
+	case 4:
+	case CTL_SCREEN_GONE:
+		stopped = 1;
+		return;
+	case 'h':
+	case '?':
+		top->help = !top->help;
+		return;
+	case 'p':
+		top->by = TOP_BY_PROCESS;
+		break;
+	case 'c':
+		top->by = TOP_BY_CGROUP;
+		break;
+	case 'r':
+		top->by = TOP_BY_REGION;
+		break;
+	case 's':
+	case '>':
+		top->column = (top->column + 1) % n;
+		break;
+	case '<':
+		top->column = (top->column + n - 1) % n;
+		break;
+	case 'R':
+		top->reversed = !top->reversed;
+		break;
+	case CTL_SCREEN_CHANGED:
+		return;
+	default:
+		break;
+	}
+	top->help = false;
+}
+
+static struct top *watched; /* whose keys is_enough() reads */
+
+/* true: it is enough, by a key or a signal. Other keys have had their effect, as far as that needs no daemon. */
 static bool is_enough(void)
 {
-	struct pollfd keys = { .fd = STDIN_FILENO, .events = POLLIN };
-	char key;
+	int key = CTL_SCREEN_NONE;
+	bool any = false;
 
-	if (!stopped && live && poll(&keys, 1, 0) > 0) {
-		if (read(STDIN_FILENO, &key, 1) <= 0)
-			live = false; /* nobody will type any more */
-		else if (key == 'q' || key == 3 || key == 4)
-			stopped = 1;
+	while (watched->live && !stopped && (key = ctl_screen_key()) != CTL_SCREEN_NONE) {
+		press(watched, key);
+		any = true;
 	}
+	if (any && !stopped)
+		show(watched);
 	return stopped;
 }
 
-/* Until the next screen is due; true: it is enough. */
-static bool rest(const struct top *top)
+/* Until the next look is due. 0, or the exit status: EXIT_CANCELED: it is enough. */
+static int rest(struct top *top)
 {
 	uint64_t end_ns = clock_now_ns(&clock_monotonic) + top->interval_ms * NSEC_PER_MSEC;
 
 	for (;;) {
-		struct pollfd keys = { .fd = live ? STDIN_FILENO : -1, .events = POLLIN };
-		uint64_t now_ns = clock_now_ns(&clock_monotonic);
+		struct pollfd keys = { .fd = top->live ? STDIN_FILENO : -1, .events = POLLIN };
+		uint64_t now_ns = clock_now_ns(&clock_monotonic), left_ms;
+		int r;
 
 		if (is_enough())
-			return true;
+			return EXIT_CANCELED;
 		if (now_ns >= end_ns)
-			return false;
-		poll(&keys, 1, (int)((end_ns - now_ns) / NSEC_PER_MSEC) + 1);
+			return 0;
+		if (top->rows && top->rows_by != top->by) {
+			r = fetch_rows(top);
+			if (r != 0)
+				return r;
+			show(top);
+		}
+		left_ms = (end_ns - now_ns) / NSEC_PER_MSEC + 1;
+		poll(&keys, 1, left_ms < LOOK_MS ? (int)left_ms : LOOK_MS);
 	}
+}
+
+/* Another look at the daemon. 0 or the exit status. */
+static int look(struct top *top)
+{
+	json_t *now;
+	uint64_t now_ns;
+	int r = fetch("GetStatus", &now);
+
+	if (r != 0)
+		return r;
+	json_decref(top->before);
+	top->before = top->after;
+	top->after = now;
+	now_ns = clock_now_ns(&clock_monotonic);
+	top->seconds = (double)(now_ns - top->after_ns + 1) / 1e9;
+	top->after_ns = now_ns;
+	return 0;
 }
 
 static int run(struct top *top)
 {
-	json_t *before = NULL, *after = NULL, *rows = NULL;
-	uint64_t before_ns, now_ns;
-	int r = fetch("GetStatus", &before);
+	int r = look(top);
 
-	before_ns = clock_now_ns(&clock_monotonic);
+	if (r == 0 && top->live)
+		show(top);
 	for (uint64_t n = 0; r == 0 && (top->count == 0 || n < top->count); n++) {
-		double seconds;
-
-		if (rest(top))
-			break;
-		r = fetch("GetStatus", &after);
+		r = rest(top);
+		if (r == 0)
+			r = look(top);
+		if (r == 0)
+			r = fetch_rows(top);
 		if (r != 0)
 			break;
-		now_ns = clock_now_ns(&clock_monotonic);
-		seconds = (double)(now_ns - before_ns + 1) / 1e9;
-		r = fetch_rows(top, before, after, seconds, &rows);
-		if (r == 0)
-			show(top, before, after, seconds, rows);
+		show(top);
 		if (fflush(stdout) != 0)
 			break; /* main() says why */
-		json_decref(rows);
-		json_decref(before);
-		rows = NULL;
-		before = after;
-		after = NULL;
-		before_ns = now_ns;
 	}
-	json_decref(rows);
-	json_decref(before);
-	json_decref(after);
+	json_decref(top->rows);
+	json_decref(top->before);
+	json_decref(top->after);
 	return r;
 }
-
-static struct termios terminal_before;
 
 static void end_live(void)
 {
 	ctl_leave_screen = NULL;
-	fputs(SCREEN_END, stdout);
-	fflush(stdout);
-	tcsetattr(STDIN_FILENO, TCSANOW, &terminal_before);
+	ctl_screen_end();
 }
 
-/* Keys come one by one and unseen, until end_live(). */
-static void begin_live(void)
+/* On a terminal, if that can be; where it can't, screens follow one another, and a person is told why. */
+static void begin_live(struct top *top)
 {
-	struct termios raw = terminal_before;
+	const char *term = getenv("TERM");
+	int r;
 
-	ctl_leave_screen = end_live;
-	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
-	/* Stopped, it would leave the shell on this screen. */
-	raw.c_cc[VSUSP] = _POSIX_VDISABLE;
-	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
-	fputs(SCREEN_BEGIN, stdout);
+	if (ctl_flag[FLAG_batch] || ctl_flag[FLAG_json])
+		return;
+	r = ctl_screen_begin();
+	top->live = r == 0;
+	if (r == 0)
+		ctl_leave_screen = end_live;
+	else if (r == -ENODEV)
+		fprintf(stderr,
+			"pghotctl: nothing is known here of a terminal \"%.40s\" (TERM) on which a screen could be "
+			"drawn "
+			"anew; so one follows the other\n",
+			term ? term : "");
+	else if (r == -ENOSYS && isatty(STDOUT_FILENO))
+		fputs("pghotctl: this build has no ncurses, so one screen follows the other\n", stderr);
 }
 
 int ctl_verb_top(char **args, int n_args)
@@ -238,8 +345,6 @@ int ctl_verb_top(char **args, int n_args)
 	if (ctl_flag[FLAG_interval] && parse_u64(ctl_flag[FLAG_interval], 1, 3600, &seconds) < 0)
 		return ctl_fail(EXIT_BAD_USAGE, "--interval wants seconds from 1 to 3600");
 	top.interval_ms = seconds * 1000;
-	top.live = !ctl_flag[FLAG_batch] && !ctl_flag[FLAG_json] && isatty(STDOUT_FILENO) &&
-		   tcgetattr(STDIN_FILENO, &terminal_before) == 0;
 	r = fsroot_open(&top.root, "/");
 	if (r < 0)
 		return ctl_fail(EXIT_REFUSED, "cannot open /: %s", strerror(-r));
@@ -248,11 +353,12 @@ int ctl_verb_top(char **args, int n_args)
 	sigaction(SIGTERM, &(struct sigaction){ .sa_handler = on_signal }, NULL);
 	sigaction(SIGHUP, &(struct sigaction){ .sa_handler = on_signal }, NULL);
 	sigaction(SIGQUIT, &(struct sigaction){ .sa_handler = on_signal }, NULL);
-	live = top.live;
 	/* A daemon that hangs does not keep anybody from leaving. */
+	watched = &top;
 	ctl_client_give_up = is_enough;
-	if (top.live)
-		begin_live();
+	top.rows_by = top.by;
+	top.column = TOP_COLUMN_FIRST;
+	begin_live(&top);
 	r = run(&top);
 	if (r == EXIT_CANCELED)
 		r = EXIT_DONE;

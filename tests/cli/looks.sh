@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# What explain and heat show of a daemon that answers.
+# What status, explain and heat show of a daemon that answers.
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -82,36 +82,6 @@ else
 	not_ok "a pipe stays one"
 fi
 
-# Rates are by the clock: only what doesn't depend on it is compared.
-top() {
-	sed -e 's/[0-9.]* [KMGT]*i*B\/s/RATE/; s/[0-9,]* samples\/s/N samples\/s/' -e '/ redis-server$/s/^\( *812\) .* \(3.0 GiB\|1.0 TiB\)/\1 RATE HOT/' \
-		-e "s| /.*|  CGROUP|; s| (gone)|  CGROUP|" "$tmp/out" >"$tmp/top"
-	cp "$tmp/top" "$tmp/out"
-}
-expect 0 "top --batch" "$pghotctl" top --batch --count 1
-narrow "top"
-has out "^pghotd: promoting; promotes .*/s, .* samples/s" "top says what happens in a second"
-has out "^ *812 .* redis-server" "and who has it"
-has out "^ *1 .* a .b. .c" "names can't drive the terminal"
-top
-golden top
-expect 0 "top --by region" "$pghotctl" top --batch --count 1 --by region
-narrow "top --by region"
-top
-golden top-region
-expect 0 "top --by cgroup" "$pghotctl" top --batch --count 1 --by cgroup
-has out "PROCS .* CGROUP" "top --by cgroup sums"
-expect 0 "top --json" "$pghotctl" top --json --count 2
-cp "$tmp/out" "$tmp/json"
-expect 0 "each look is a line" python3 -c 'import json, sys
-looks = [json.loads(line) for line in open(sys.argv[1])]
-assert len(looks) == 2 and all({row["pid"] for row in look["rows"]} == {812, 1} for look in looks), looks
-assert any(look["rows"][0]["hot_bytes_per_sec"] > 0 for look in looks)' "$tmp/json"
-# On a terminal, of 20 columns: no line is longer, q ends it, and the terminal is as it was.
-expect 0 "top on a terminal" python3 "$(dirname "$0")/terminal.py" "$pghotctl" top
-# Control and backslash: SIGQUIT.
-expect 0 "top ends tidily by any key of the terminal" python3 "$(dirname "$0")/terminal.py" --press 1c "$pghotctl" top
-
 expect 0 "explain PID" "$pghotctl" explain 812
 screen explain
 expect 0 "explain PID:ADDRESS" "$pghotctl" explain 812:0x7f3a12000000
@@ -137,9 +107,4 @@ done
 expect 1 "heat --svg, an answer that is none" "$pghotctl" heat --svg "$tmp/none.svg"
 if [ -e "$tmp/none.svg" ] || [ -e "$tmp/none.svg.new" ]; then not_ok "no picture of no answer"; else ok "no picture of no answer"; fi
 stop
-
-start --state promoting
-expect 0 "top of a daemon that hangs ends when it is told to" python3 "$(dirname "$0")/terminal.py" --stop "$daemon" "$pghotctl" top
-kill -CONT "$daemon"
-expect 0 "top of a daemon that ends" python3 "$(dirname "$0")/terminal.py" --kill "$daemon" "$pghotctl" top
 finish
