@@ -34,6 +34,9 @@ extern const struct message_info message_info[MESSAGE_MAX];
 void message(enum message_id id, const struct log_field *fields, size_t n_fields, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
+/* At the end of a program: a line for each message of which some were not logged, and how many; no others follow. */
+void message_tell_held(void);
+
 struct message_limit {
 	uint64_t minute_ns; /* when the minute began; 0: none was logged yet */
 	uint64_t n;         /* in it */

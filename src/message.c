@@ -20,6 +20,22 @@ const struct message_info message_info[MESSAGE_MAX] = {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct message_limit limits[MESSAGE_MAX]; /* under the lock */
 
+void message_tell_held(void)
+{
+	for (int i = 0; i < MESSAGE_MAX; i++) {
+		struct log_field id = { "MESSAGE_ID", message_info[i].uuid };
+		uint64_t held;
+
+		pthread_mutex_lock(&lock);
+		held = limits[i].held;
+		limits[i].held = 0;
+		pthread_mutex_unlock(&lock);
+		if (held)
+			log_fields(message_info[i].level, &id, 1, "%s: %llu more of these were not logged",
+				   message_info[i].subject, (unsigned long long)held);
+	}
+}
+
 int message_may(struct message_limit *limit, unsigned int per_minute, uint64_t now_ns, uint64_t *ret_held)
 {
 	*ret_held = 0;

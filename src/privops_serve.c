@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
-#include "log.h"
+#include "message.h"
 #include "privops_serve.h"
 #include "socket_file.h"
 
@@ -62,11 +62,13 @@ static void welcome(struct server *server)
 	server->begun = true;
 	pid = pid_of(fd, &uid);
 	if (uid != 0 && uid != server->params->uid) {
-		log_warning("pid %u of uid %u is refused: only pghotd may ask", pid, uid);
+		message(MESSAGE_HELPER_CALLER, NULL, 0, "helper: pid %u of uid %u is refused: only pghotd may ask", pid,
+			uid);
 		return;
 	}
 	if (server->n == PRIVOPS_CLIENTS_MAX) {
-		log_warning("pid %u is refused: too many are connected", pid);
+		message(MESSAGE_HELPER_CALLER, NULL, 0, "helper: pid %u is refused: %d are connected already", pid,
+			PRIVOPS_CLIENTS_MAX);
 		return;
 	}
 	add(server, take_fd(fd), pid);
@@ -137,6 +139,7 @@ int privops_serve(const struct privops_serve_params *params)
 		r = 0;
 	}
 	close_all(&server);
+	message_tell_held();
 	return r;
 }
 

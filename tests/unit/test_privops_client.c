@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "log.h"
+#include "message.h"
 #include "privops_client.h"
 #include "privops_rig.h"
 #include "privops_serve.h"
@@ -272,6 +274,62 @@ static void a_stranger_is_turned_away(void)
 	bench_done(&b);
 }
 
+#define STRANGERS 40
+
+/* Whoever gets to the socket can't fill the journal, and how many there were is told. */
+static void many_strangers_are_few_lines(void)
+{
+	unsigned int limit = message_info[MESSAGE_HELPER_CALLER].per_minute, lines = 0;
+	char folder[PATH_MAX], log[PATH_MAX], line[LOG_LINE_MAX], last[LOG_LINE_MAX] = "";
+	int pair[2], status = -1;
+	pid_t helper, pid;
+	FILE *file;
+
+	setup();
+	machine_path(&b.machine, folder, "helper");
+	machine_path(&b.machine, log, "log");
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		abort();
+	params.uid = geteuid() + 1;
+	params.conn_fd = pair[1]; /* so that it doesn't end between two of them */
+	params.listen_fd = privops_serve_listen(path, getegid());
+	helper = fork();
+	if (helper == 0) {
+		close(pair[0]);
+		if (!freopen(log, "w", stderr))
+			_exit(2);
+		log_init(LOG_TARGET_STDERR, LOG_INFO);
+		_exit(privops_serve(&params) == 0 ? 0 : 1);
+	}
+	close(pair[1]);
+	pid = fork();
+	if (pid == 0) {
+		if (chdir(folder) < 0 || chmod("socket", 0666) < 0 || (geteuid() == 0 && setuid(65534) < 0))
+			_exit(2);
+		for (int i = 0; i < STRANGERS; i++)
+			if (privops_client_connect(&client, "socket", params.uid - 1) == 0)
+				_exit(1);
+		_exit(0);
+	}
+	CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
+	CU_ASSERT_EQUAL(status, 0);
+	close(pair[0]);
+	close(params.listen_fd);
+	CU_ASSERT_EQUAL(waitpid(helper, &status, 0), helper);
+	CU_ASSERT_EQUAL(status, 0);
+	file = fopen(log, "r");
+	while (file && fgets(line, sizeof(line), file)) {
+		lines++;
+		memcpy(last, line, sizeof(last));
+	}
+	if (file)
+		fclose(file);
+	/* A test before may have had one in this minute, too. */
+	CU_ASSERT(lines >= 2 && lines <= limit + 1);
+	CU_ASSERT_PTR_NOT_NULL(strstr(last, "more of these were not logged"));
+	bench_done(&b);
+}
+
 /* A helper of another build, or something else at the socket's other end. */
 static void strange_answers_are_refused(void)
 {
@@ -373,5 +431,5 @@ static void no_room_for_a_descriptor_is_told(void)
 TEST_MAIN(privops_client, TEST(all_verbs_work), TEST(a_forked_helper_is_gone_for_good),
 	  TEST(a_file_that_is_no_socket_stays), TEST(a_helper_that_is_started_again_is_found),
 	  TEST(a_request_survives_a_new_helper), TEST(a_socket_of_somebody_else_is_not_used),
-	  TEST(a_stranger_is_turned_away), TEST(strange_answers_are_refused),
+	  TEST(a_stranger_is_turned_away), TEST(many_strangers_are_few_lines), TEST(strange_answers_are_refused),
 	  TEST(descriptors_that_are_sent_along_are_closed), TEST(no_room_for_a_descriptor_is_told))
