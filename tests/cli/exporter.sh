@@ -22,7 +22,7 @@ trap 'end_exporter; cleanup' EXIT
 
 # The exporter in the background, by a wrapper or not.
 serve() {
-	rm -f "$tmp/port"
+	rm -f "$tmp/port" "$tmp/exporter.err" # so that nobody takes what the last one said for this one's
 	"$@" >"$tmp/exporter.out" 2>"$tmp/exporter.err" </dev/null &
 	serving=$!
 }
