@@ -41,12 +41,12 @@ printf 'pgpromote_success 0\nnuma_pages_migrated 0\n' >"$root/proc/vmstat"
 mkdir -p /run/log/journal/"$(cat /etc/machine-id 2>/dev/null)" /run/systemd
 $journald >"$tmp/journald" 2>&1 &
 others=$!
-tries=0
-until [ -S /run/systemd/journal/socket ] || [ $tries -eq 100 ]; do
-	tries=$((tries + 1))
-	sleep 0.1
-done
-if [ ! -S /run/systemd/journal/socket ]; then
+# It listens a moment before it has a journal to read.
+# shellcheck disable=SC2317 # poll calls it
+is_there() {
+	[ -S /run/systemd/journal/socket ] && [ -n "$(journalctl --quiet --lines 1)" ]
+}
+if ! poll 600 is_there; then
 	sed 's/^/  /' "$tmp/journald"
 	skip "journal" "journald does not start here"
 	finish
@@ -71,11 +71,11 @@ has err "no journal here that you may read" "who may is told"
 stream=$(stat -c %d:%i "$tmp/log")
 JOURNAL_STREAM=$stream "$pghotd" --root "$root" --run-dir "$tmp/run" -c "$conf" 2>>"$tmp/log" &
 daemon=$!
-tries=0
-until "$pghotctl" status >/dev/null 2>&1 || [ $? -ne 3 ] || [ $tries -eq 300 ]; do
-	tries=$((tries + 1))
-	sleep 0.1
-done
+# shellcheck disable=SC2317 # poll calls it
+answers() {
+	"$pghotctl" status >/dev/null || [ $? -ne 3 ]
+}
+poll 600 answers
 expect 0 "tune" "$pghotctl" tune promote.rate_mib_per_sec=256
 expect 1 "a refused tune" "$pghotctl" tune promote.burst_ms=0
 echo 'promote = { rate_mib_per_sec = 512; };' >"$conf"
@@ -87,11 +87,11 @@ wait "$daemon"
 daemon=
 
 # What is logged is there a moment later.
-tries=0
-until journalctl -o export 2>/dev/null | grep -q 'MESSAGE=stopping' || [ $tries -eq 100 ]; do
-	tries=$((tries + 1))
-	sleep 0.1
-done
+# shellcheck disable=SC2317 # poll calls it
+has_line() { # PATTERN
+	journalctl -o cat | grep -q "$1"
+}
+poll 600 has_line '^stopping'
 expect 0 "events" "$pghotctl" events
 narrow "events"
 has out "^20..-..-.. ..:..:.. start  *running in mode" "the start is an event"
@@ -115,11 +115,7 @@ has out "may not set promote.burst_ms to 0" "fields are searched by"
 # What somebody else says in its name is no event.
 printf 'MESSAGE=forged\nSYSLOG_IDENTIFIER=pghotd\nMESSAGE_ID=119692d4de584b4b951e9918681057b1\n' |
 	setpriv --reuid=65534 --regid=65534 --clear-groups logger --journald
-tries=0
-until journalctl -o cat 2>/dev/null | grep -q '^forged$' || [ $tries -eq 100 ]; do
-	tries=$((tries + 1))
-	sleep 0.1
-done
+poll 600 has_line '^forged$'
 expect 0 "journalctl has the forged line" journalctl -o cat SYSLOG_IDENTIFIER=pghotd
 has out "^forged$" "it is in the journal"
 expect 0 "events" "$pghotctl" events
