@@ -16,7 +16,7 @@
 
 struct ctl_file {
 	char path[PATH_MAX]; /* with links followed: what is replaced */
-	bool exists;
+	bool exists, is_mount;
 	struct stat st;
 	char *text;             /* "" of one that doesn't exist */
 	uint64_t mark;          /* config_mark() of it; 0: it doesn't exist */
@@ -41,7 +41,7 @@ int ctl_file_read(struct ctl_file *file, const char *path, char *error);
 
 /*
  * Write @text beside it, with its owner, group and mode, down to the disk. 0 or -errno with @error, and then nothing is
- * left there.
+ * left there; -EBUSY: it is a mount of its own.
  */
 int ctl_file_write(struct ctl_file *file, const char *text, char *error);
 

@@ -13,7 +13,10 @@
 #include "config.h"
 #include "ctl_file.h"
 
-#define LOCK_POLL_MS   20
+#define LOCK_POLL_MS 20
+#define MOUNT_TEXT                                                                                                    \
+	"this file alone is mounted here, so it can't be replaced: edit it where it comes from, or mount the folder " \
+	"that it is in"
 #define FILE_MAX_BYTES (1u << 20) /* as config_load() */
 
 static int fail(char *error, const char *path, int r, const char *what)
@@ -66,6 +69,17 @@ int ctl_file_lock(struct ctl_file *file, const char *path, char *error)
 	return fail(error, real, -EBUSY, "another pghotctl saves into it");
 }
 
+/*
+ * Is what @fd is a mount of its own, as containers make of a single file? Nothing can be put in its place: rename(2)
+ * fails with EBUSY, but late. Linux 5.8 says so before.
+ */
+static bool is_mount(int fd)
+{
+	struct statx st;
+
+	return statx(fd, "", AT_EMPTY_PATH, 0, &st) == 0 && (st.stx_attributes & STATX_ATTR_MOUNT_ROOT);
+}
+
 int ctl_file_read(struct ctl_file *file, const char *path, char *error)
 {
 	_cleanup_close_ int fd = -1;
@@ -80,6 +94,7 @@ int ctl_file_read(struct ctl_file *file, const char *path, char *error)
 	if (!S_ISREG(file->st.st_mode))
 		return fail(error, file->path, -EINVAL, "this is no ordinary file");
 	file->exists = true;
+	file->is_mount = is_mount(fd);
 	file->text = malloc(FILE_MAX_BYTES + 1);
 	if (!file->text)
 		return fail(error, file->path, -ENOMEM, NULL);
@@ -119,6 +134,8 @@ int ctl_file_write(struct ctl_file *file, const char *text, char *error)
 	_cleanup_close_ int fd = -1;
 	int r = 0;
 
+	if (file->is_mount)
+		return fail(error, file->path, -EBUSY, MOUNT_TEXT);
 	snprintf(file->new, sizeof(file->new), "%s.XXXXXX", file->path);
 	fd = mkostemp(file->new, O_CLOEXEC);
 	if (fd < 0) {
@@ -178,7 +195,10 @@ int ctl_file_replace(struct ctl_file *file, char *error)
 	if (file->exists ? rename(file->new, file->path) < 0 : link(file->new, file->path) < 0)
 		r = -errno;
 	if (r < 0)
-		return fail(error, file->path, r, r == -EEXIST ? "somebody made it just now" : NULL);
+		return fail(error, file->path, r,
+			    r == -EEXIST  ? "somebody made it just now"
+			    : r == -EBUSY ? MOUNT_TEXT
+					  : NULL);
 	if (!file->exists)
 		unlink(file->new);
 	file->new[0] = '\0';
