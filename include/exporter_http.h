@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * exporter_http: /metrics over HTTP/1.1 by libmicrohttpd, in one thread. What one client can take is bounded: so many
- * connections for each listening socket, so many bytes for each, and so long for a request. More clients than that wait
- * in the kernel's backlog. Not thread-safe.
+ * connections for each listening socket, so many bytes for each, and so long for a request. Where all connections are
+ * taken and somebody waits, the one that is idle for longest is closed for him, if it is idle for EXPORTER_IDLE_NS: it
+ * has sent no whole request since it came or had its last answer. Not thread-safe.
  */
 #pragma once
 
@@ -14,6 +15,7 @@
 #define EXPORTER_CONNECTIONS_MAX  32 /* for each of them */
 #define EXPORTER_CONNECTION_BYTES 16384
 #define EXPORTER_PATIENCE_SECONDS 10
+#define EXPORTER_IDLE_NS          (250 * NSEC_PER_MSEC) /* who comes over a network needs some for his request */
 #define EXPORTER_ASK_TIMEOUT_MS   3000
 #define EXPORTER_FRESH_NS         NSEC_PER_SEC
 

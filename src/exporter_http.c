@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "cleanup.h"
@@ -16,20 +17,24 @@
 #include "exporter_ask.h"
 #include "exporter_http.h"
 #include "log.h"
+#include "message.h"
 
 #define PATH       "/metrics"
 #define TYPE_PLAIN "text/plain; charset=utf-8"
 
 /* One that is open. */
 struct place {
-	bool taken, ended;
+	bool taken, ended, idle; /* idle: no whole request of it waits for its answer */
 	int fd;
+	struct MHD_Daemon *server;
+	uint64_t idle_ns; /* since when */
 	uint64_t deadline_ns;
 };
 
 struct exporter_http {
 	struct exporter_http_options options;
 	struct MHD_Daemon *servers[EXPORTER_LISTEN_MAX];
+	int listen_fds[EXPORTER_LISTEN_MAX]; /* theirs */
 	size_t n_servers;
 	struct place places[EXPORTER_LISTEN_MAX * EXPORTER_CONNECTIONS_MAX];
 
@@ -39,6 +44,9 @@ struct exporter_http {
 	bool answered;
 	uint64_t answered_ns, asked;
 	char said[CTL_CLIENT_ERROR_MAX];
+
+	bool closed; /* one was, in the last turn */
+	struct message_limit crowd;
 };
 
 int exporter_http_new(const struct exporter_http_options *options, struct exporter_http **ret)
@@ -70,6 +78,11 @@ void exporter_http_free(struct exporter_http *http)
 		MHD_stop_daemon(http->servers[i]);
 	drop_pages(http);
 	free(http);
+}
+
+static struct place *place_of(struct MHD_Connection *connection)
+{
+	return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 }
 
 /* ---- answers ---- */
@@ -151,6 +164,7 @@ static enum MHD_Result handle(void *ctx, struct MHD_Connection *connection, cons
 			MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
 
 		*seen = http;
+		place_of(connection)->idle = false;
 		/* Now, before its body is read. */
 		if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
 			return refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "GET " PATH " is all there is.\n");
@@ -180,6 +194,7 @@ static void note_connection(void *ctx, struct MHD_Connection *connection, void *
 	if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
 		place = *context;
 		place->taken = false;
+		http->closed = true;
 		return;
 	}
 	while (place->taken)
@@ -187,6 +202,9 @@ static void note_connection(void *ctx, struct MHD_Connection *connection, void *
 	assert(place < http->places + EXPORTER_LISTEN_MAX * EXPORTER_CONNECTIONS_MAX);
 	*place = (struct place){
 		.taken = true,
+		.idle = true,
+		.server = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_DAEMON)->daemon,
+		.idle_ns = clock_now_ns(http->options.clock),
 		.fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd,
 		.deadline_ns = clock_now_ns(http->options.clock) + http->options.patience_ns,
 	};
@@ -197,10 +215,12 @@ static void note_completed(void *ctx, struct MHD_Connection *connection, void **
 			   enum MHD_RequestTerminationCode how)
 {
 	struct exporter_http *http = ctx;
-	struct place *place = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+	struct place *place = place_of(connection);
 
 	(void)seen, (void)how;
-	place->deadline_ns = clock_now_ns(http->options.clock) + http->options.patience_ns;
+	place->idle = true;
+	place->idle_ns = clock_now_ns(http->options.clock);
+	place->deadline_ns = place->idle_ns + http->options.patience_ns;
 }
 
 /*
@@ -221,6 +241,46 @@ static void end_slow_clients(struct exporter_http *http)
 	}
 }
 
+/* Has it sent what nobody has looked at yet? All wait while the daemon is asked. */
+static bool has_input(int fd)
+{
+	int bytes = 0;
+
+	return ioctl(fd, FIONREAD, &bytes) == 0 && bytes > 0;
+}
+
+/* Of a server that takes no more: the one that is idle for longest; NULL: it has room, or all have something to do. */
+static struct place *find_idle(struct exporter_http *http, const struct MHD_Daemon *server)
+{
+	struct place *oldest = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; i < EXPORTER_LISTEN_MAX * EXPORTER_CONNECTIONS_MAX; i++) {
+		struct place *place = &http->places[i];
+
+		if (!place->taken || place->server != server)
+			continue;
+		n++;
+		if (place->idle && !place->ended && (!oldest || place->idle_ns < oldest->idle_ns) &&
+		    !has_input(place->fd))
+			oldest = place;
+	}
+	return n == EXPORTER_CONNECTIONS_MAX ? oldest : NULL;
+}
+
+/* Somebody waits for the place of @idle. */
+static void make_way(struct exporter_http *http, struct place *idle)
+{
+	uint64_t held;
+
+	idle->ended = true;
+	(void)shutdown(idle->fd, SHUT_RDWR);
+	if (message_may(&http->crowd, 1, clock_now_ns(http->options.clock), &held))
+		log_notice("exporter: %d connections are open, and those that ask nothing give way to new ones; %llu "
+			   "did since this was last said",
+			   EXPORTER_CONNECTIONS_MAX, (unsigned long long)held + 1);
+}
+
 int exporter_http_listen(struct exporter_http *http, int fd)
 {
 	int flags = fcntl(fd, F_GETFL);
@@ -238,6 +298,7 @@ int exporter_http_listen(struct exporter_http *http, int fd)
 				  note_completed, http, MHD_OPTION_END);
 	if (!server)
 		return errno ? -errno : -EIO;
+	http->listen_fds[http->n_servers] = fd;
 	http->servers[http->n_servers++] = server;
 	return 0;
 }
@@ -264,21 +325,41 @@ static int patience_ms(const struct exporter_http *http, int wait_ms)
 
 int exporter_http_step(struct exporter_http *http, int stop_fd, int wait_ms)
 {
-	struct pollfd fds[EXPORTER_LISTEN_MAX + 1];
-	nfds_t n = 0;
+	struct pollfd fds[1 + 2 * EXPORTER_LISTEN_MAX] = { { .fd = stop_fd, .events = POLLIN } };
+	uint64_t now_ns = clock_now_ns(http->options.clock);
+	struct place *idle[EXPORTER_LISTEN_MAX];
+	/* libmicrohttpd that was full looks for new ones in the turn after the one in which it has closed. */
+	int ms = http->closed ? 0 : patience_ms(http, wait_ms);
 
-	for (; n < http->n_servers; n++)
-		fds[n] = (struct pollfd){
-			.fd = MHD_get_daemon_info(http->servers[n], MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd,
+	http->closed = false;
+	for (size_t i = 0; i < http->n_servers; i++) {
+		struct pollfd *pair = &fds[1 + 2 * i];
+		bool old;
+
+		idle[i] = find_idle(http, http->servers[i]);
+		old = idle[i] && now_ns - idle[i]->idle_ns >= EXPORTER_IDLE_NS;
+		/* libmicrohttpd looks for new ones only while it has room. */
+		pair[0] = (struct pollfd){ .fd = old ? http->listen_fds[i] : -1, .events = POLLIN };
+		pair[1] = (struct pollfd){
+			.fd = MHD_get_daemon_info(http->servers[i], MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd,
 			.events = POLLIN
 		};
-	fds[n] = (struct pollfd){ .fd = stop_fd, .events = POLLIN };
-	if (poll(fds, n + 1, patience_ms(http, wait_ms)) < 0 && errno != EINTR)
-		return -errno;
+		/* Then it is old enough. */
+		if (idle[i] && !old && (ms < 0 || (uint64_t)ms > EXPORTER_IDLE_NS / NSEC_PER_MSEC))
+			ms = (int)(EXPORTER_IDLE_NS / NSEC_PER_MSEC);
+	}
+	if (poll(fds, 1 + 2 * http->n_servers, ms) < 0) {
+		if (errno != EINTR)
+			return -errno;
+		return 0;
+	}
+	for (size_t i = 0; i < http->n_servers; i++)
+		if (fds[1 + 2 * i].revents & POLLIN)
+			make_way(http, idle[i]);
 	end_slow_clients(http);
 	for (size_t i = 0; i < http->n_servers; i++)
 		(void)MHD_run(http->servers[i]);
-	return stop_fd >= 0 && (fds[n].revents & POLLIN) ? 1 : 0;
+	return stop_fd >= 0 && (fds[0].revents & POLLIN) ? 1 : 0;
 }
 
 unsigned int exporter_http_connections(const struct exporter_http *http)

@@ -129,6 +129,14 @@ if poll 600 up_is 1; then ok "a socket that is passed on is served"; else
 	cp "$tmp/exporter.err" "$tmp/err"
 	not_ok "a socket that is passed on is served"
 fi
+end_exporter
+# More than it takes, all of the backlog: the patience with one that says nothing is no reason for others to wait.
+serve "$@" "$exporter" --socket "$socket" --listen 127.0.0.1:0 --patience 60
+if poll 600 grep -q 'listening at 127.0.0.1:[1-9]' "$tmp/exporter.err"; then ok "it listens"; else not_ok "it listens"; fi
+port=$(sed -n 's/.*listening at 127.0.0.1:\([0-9]*\)$/\1/p' "$tmp/exporter.err")
+expect 0 "idle connections give way" python3 "$http" idle "$port" 95 60
+cp "$tmp/exporter.err" "$tmp/err"
+has err "32 connections are open, and those that ask nothing give way" "that is told"
 expect 1 "one that is taken" timeout 60 "$exporter" --listen "127.0.0.1:$port"
 has err "cannot listen at 127.0.0.1:$port" "the address is said"
 end_exporter

@@ -5,6 +5,7 @@
 http.py pass FILE COMMAND...           hands a listening socket on as systemd does; its port goes into FILE
 http.py ask PORT METHOD PATH [ACCEPT]  status, headers and body as they come
 http.py drip PORT SECONDS              a byte now and then: exit 0 once hung up on, 1 if it isn't within SECONDS
+http.py idle PORT N PATIENCE           the seconds of an answer beside N that say nothing: exit 1 beyond PATIENCE / 2
 http.py crowd PORT N                   N clients at once: how many got pghotd_up 1, how many different answers
 """
 import os
@@ -59,6 +60,15 @@ def drip(port, seconds):
     return 1
 
 
+def idle(port, n, patience):
+    silent = [connect(port) for _ in range(n)]
+    begun = time.monotonic()
+    up = "\npghotd_up 1\n" in ask(port, "GET", "/metrics")
+    seconds = time.monotonic() - begun
+    print(f"{seconds:.3f} s beside {len(silent)}")
+    return 0 if up and seconds < patience / 2 else 1
+
+
 def crowd(port, n):
     bodies = []
 
@@ -80,5 +90,7 @@ elif verb == "ask":
     sys.stdout.write(ask(int(words[0]), *words[1:]).replace("\r\n", "\n"))
 elif verb == "drip":
     sys.exit(drip(int(words[0]), float(words[1])))
+elif verb == "idle":
+    sys.exit(idle(int(words[0]), int(words[1]), float(words[2])))
 elif verb == "crowd":
     crowd(int(words[0]), int(words[1]))

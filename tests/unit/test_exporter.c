@@ -258,6 +258,66 @@ static void many_clients(void)
 	exporter_http_free(rig.http);
 }
 
+#define IDLE 95 /* more than are taken, as many as fit in the backlog besides */
+
+/* Steps until @fd has its answer, the clock going on by a few ms each. How much it went on, in ns. */
+static uint64_t asked_ns(struct rig *rig, int fd)
+{
+	uint64_t begun_ns = now_ns;
+	char buf[4096];
+
+	say(fd, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+	for (int i = 0; i < 20 * STEPS; i++) {
+		if (recv(fd, buf, sizeof(buf), 0) > 0)
+			return now_ns - begun_ns;
+		(void)exporter_http_step(rig->http, -1, 1);
+		now_ns += NSEC_PER_MSEC;
+	}
+	return UINT64_MAX;
+}
+
+static void idle_clients_give_way(void)
+{
+	int idle[IDLE], asks, keeps;
+	struct rig rig;
+	char buf[64];
+
+	if (!rig_start(&rig))
+		return;
+	keeps = client(&rig);
+	for (int i = 0; i < STEPS && exporter_http_connections(rig.http) == 0; i++)
+		(void)exporter_http_step(rig.http, -1, STEP_MS);
+	for (size_t i = 0; i < IDLE; i++)
+		idle[i] = client(&rig);
+	for (int i = 0; i < STEPS && exporter_http_connections(rig.http) < EXPORTER_CONNECTIONS_MAX; i++)
+		(void)exporter_http_step(rig.http, -1, STEP_MS);
+	CU_ASSERT_EQUAL(exporter_http_connections(rig.http), EXPORTER_CONNECTIONS_MAX);
+	/* While the clock stands nobody is idle for long enough. */
+	for (int i = 0; i < 10; i++)
+		(void)exporter_http_step(rig.http, -1, 0);
+	CU_ASSERT(recv(idle[0], buf, sizeof(buf), 0) < 0 && errno == EAGAIN);
+	now_ns += EXPORTER_IDLE_NS - NSEC_PER_MSEC;
+	/* It came first, but has just asked. */
+	CU_ASSERT(asked_ns(&rig, keeps) <= EXPORTER_IDLE_NS);
+	/* The last in the line waits for a few rounds of those before it, not for the patience with each. */
+	asks = client(&rig);
+	CU_ASSERT(asked_ns(&rig, asks) < PATIENCE_NS / 2);
+	/* The oldest went, the ones that had just come did not. */
+	CU_ASSERT_EQUAL(recv(idle[0], buf, sizeof(buf), 0), 0);
+	CU_ASSERT(recv(idle[IDLE - 1], buf, sizeof(buf), 0) < 0 && errno == EAGAIN);
+	CU_ASSERT_EQUAL(exporter_http_connections(rig.http), EXPORTER_CONNECTIONS_MAX);
+	/* Nobody waits any more, so nobody has to go. */
+	now_ns += 2 * EXPORTER_IDLE_NS;
+	for (int i = 0; i < 10; i++)
+		(void)exporter_http_step(rig.http, -1, 1);
+	CU_ASSERT_EQUAL(exporter_http_connections(rig.http), EXPORTER_CONNECTIONS_MAX);
+	for (size_t i = 0; i < IDLE; i++)
+		close(idle[i]);
+	close(asks);
+	close(keeps);
+	exporter_http_free(rig.http);
+}
+
 /* libmicrohttpd hangs up on what is no HTTP. */
 static void nonsense(void)
 {
@@ -298,4 +358,5 @@ static void too_many_sockets(void)
 
 TEST_MAIN(exporter, { "which format", accept_table }, { "a daemon that is not there", ask_nobody },
 	  { "answers", answers }, { "slow clients", slow_clients }, { "many clients", many_clients },
-	  { "nonsense", nonsense }, { "too many sockets", too_many_sockets })
+	  { "idle clients give way", idle_clients_give_way }, { "nonsense", nonsense },
+	  { "too many sockets", too_many_sockets })
