@@ -57,6 +57,12 @@ int ctl_call(const char *method, const char *key, const char *value, char **ret)
 /* Where colours help: a terminal that has them, and a person who didn't set NO_COLOR. */
 bool ctl_use_colour(void);
 
+/*
+ * Columns of the terminal at stdout, PRINT_COLUMNS_MIN to PRINT_COLUMNS; PRINT_COLUMNS where it is none, or narrower
+ * than any text can be made.
+ */
+unsigned int ctl_columns(void);
+
 /* Print @doc, which it takes over; NULL: there was no memory for it. EXIT_DONE or EXIT_REFUSED. */
 int ctl_put_json(json_t *doc);
 

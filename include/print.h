@@ -10,8 +10,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define PRINT_COLUMNS 80
-#define PRINT_ROWS    24 /* of a terminal; a screen leaves one for the prompt */
+#define PRINT_COLUMNS     80
+#define PRINT_COLUMNS_MIN 20 /* what is narrower is written as if it weren't */
+#define PRINT_ROWS        24 /* of a terminal; a screen leaves one for the prompt */
 
 #define PRINT_SHORT_MAX 32 /* bytes that any of the short texts below fits in */
 
@@ -47,3 +48,9 @@ void print_coloured(FILE *out, bool on, enum print_colour colour, const char *te
  * newline. Returns the number of lines.
  */
 unsigned int print_wrapped(FILE *out, unsigned int column, unsigned int indent, unsigned int rows, const char *text);
+
+/*
+ * The same in lines of at most @columns (PRINT_COLUMNS_MIN or more). @column and @indent leave 8 of them at least.
+ */
+unsigned int print_wrapped_at(FILE *out, unsigned int columns, unsigned int column, unsigned int indent,
+			      unsigned int rows, const char *text);

@@ -4,12 +4,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "build_config.h"
 #include "bus.h"
 #include "ctl.h"
 #include "ctl_client.h"
+#include "print.h"
 
 #define TIMEOUT_MS 5000
 
@@ -88,6 +90,16 @@ bool ctl_use_colour(void)
 	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
 
 	return isatty(STDOUT_FILENO) && !(no && *no) && term && strcmp(term, "dumb") != 0;
+}
+
+unsigned int ctl_columns(void)
+{
+	struct winsize size;
+
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_col < PRINT_COLUMNS_MIN ||
+	    size.ws_col > PRINT_COLUMNS)
+		return PRINT_COLUMNS;
+	return size.ws_col;
 }
 
 int ctl_put_json(json_t *doc)

@@ -71,9 +71,11 @@ int ctl_verb_status(char **args, int n_args)
 	if (ctl_flag[FLAG_json])
 		return ctl_put_json(doc) != 0 ? EXIT_REFUSED : status;
 	json_decref(doc);
-	return (ctl_flag[FLAG_owners] ? print_owners : print_status)(stdout, text, ctl_use_colour()) < 0
-		       ? ctl_bad_answer()
-		       : status;
+	if (ctl_flag[FLAG_owners])
+		r = print_owners(stdout, text, ctl_use_colour());
+	else
+		r = print_status(stdout, text, ctl_columns(), ctl_use_colour());
+	return r < 0 ? ctl_bad_answer() : status;
 }
 
 int ctl_verb_reload(char **args, int n_args)

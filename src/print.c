@@ -113,11 +113,17 @@ static size_t line_bytes(const char *text, size_t width)
 
 unsigned int print_wrapped(FILE *out, unsigned int column, unsigned int indent, unsigned int rows, const char *text)
 {
+	return print_wrapped_at(out, PRINT_COLUMNS, column, indent, rows, text);
+}
+
+unsigned int print_wrapped_at(FILE *out, unsigned int columns, unsigned int column, unsigned int indent,
+			      unsigned int rows, const char *text)
+{
 	unsigned int row = 0;
 
-	assert(column < PRINT_COLUMNS - 8 && indent < PRINT_COLUMNS - 8 && rows > 0);
+	assert(columns >= PRINT_COLUMNS_MIN && column + 8 <= columns && indent + 8 <= columns && rows > 0);
 	do {
-		size_t width = PRINT_COLUMNS - (row ? indent : column), n;
+		size_t width = columns - (row ? indent : column), n;
 
 		text += strspn(text, " ");
 		n = line_bytes(text, width);

@@ -9,13 +9,17 @@
 #include "doc.h"
 #include "nodeset.h"
 #include "print.h"
+#include "print_ranking.h"
 #include "print_status.h"
 #include "stats.h"
 
-#define LABEL_COLUMNS 12
-#define BAR_COLUMNS   11
-#define NODES_COLUMNS 10
-#define TEXT_MAX      1024
+#define LABEL_COLUMNS  12
+#define LABEL_MIN      50 /* narrower, labels have no column of their own */
+#define NARROW_COLUMNS 2  /* what is left of it */
+#define LAST_COLUMNS   8  /* print_wrapped_at() wants them for the text */
+#define BAR_COLUMNS    11
+#define NODES_COLUMNS  10
+#define TEXT_MAX       1024
 
 /* With the longest mode, time and pid, the first line is full. */
 #define VERSION_COLUMNS 12
@@ -26,7 +30,6 @@
 #define TUNED_ROWS   2
 #define SOURCE_ROWS  2
 #define TIER_ROWS    4
-#define REASONS_MAX  3
 #define HINT_ROWS    3
 #define GUEST_ROWS   2
 #define GUESTS_NAMED 3
@@ -37,7 +40,8 @@
 struct screen {
 	FILE *out;
 	bool colour;
-	unsigned int rows_left;
+	unsigned int columns, indent, rows_left;
+	unsigned int folds; /* lines for one of PRINT_COLUMNS, so that nothing is lost where lines are shorter */
 	json_t *doc, *counters;
 };
 
@@ -50,9 +54,11 @@ static uint64_t counter(const struct screen *s, enum stat_id id)
 __attribute__((format(printf, 4, 5))) static void row(struct screen *s, const char *label, unsigned int rows,
 						      const char *fmt, ...)
 {
-	char buf[TEXT_MAX], padded[LABEL_COLUMNS + 1];
+	char buf[TEXT_MAX], padded[LABEL_COLUMNS + 3];
+	unsigned int column = s->indent;
 	va_list ap;
 
+	rows *= s->folds;
 	if (rows > s->rows_left)
 		rows = s->rows_left;
 	if (rows == 0)
@@ -61,9 +67,17 @@ __attribute__((format(printf, 4, 5))) static void row(struct screen *s, const ch
 	vsnprintf(buf, sizeof(buf), fmt, ap);
 	va_end(ap);
 	print_plain(buf);
-	snprintf(padded, sizeof(padded), "%-*s", LABEL_COLUMNS, label ? label : "");
+	if (s->indent < LABEL_COLUMNS && label)
+		column = (unsigned int)snprintf(padded, sizeof(padded), "%s: ", label);
+	else
+		snprintf(padded, sizeof(padded), "%-*s", (int)s->indent, label ? label : "");
 	print_coloured(s->out, s->colour && label, PRINT_BOLD, padded);
-	s->rows_left -= print_wrapped(s->out, LABEL_COLUMNS, LABEL_COLUMNS, rows, buf);
+	if (column + LAST_COLUMNS > s->columns) {
+		fprintf(s->out, "\n%*s", (int)s->indent, "");
+		column = s->indent;
+		s->rows_left -= s->rows_left > 1;
+	}
+	s->rows_left -= print_wrapped_at(s->out, s->columns, column, s->indent, rows, buf);
 }
 
 static void empty_row(struct screen *s)
@@ -102,19 +116,29 @@ static void put_head(struct screen *s)
 	/* The mode goes without saying where the state says it. */
 	bool plain = (strcmp(state, "promoting") == 0 && strcmp(mode, "promote") == 0) ||
 		     (strcmp(state, "observing") == 0 && strcmp(mode, "observe") == 0);
-	char version[VERSION_COLUMNS + 1], name[STATE_COLUMNS + 1], up[PRINT_SHORT_MAX];
+	char version[VERSION_COLUMNS + 1], name[STATE_COLUMNS + 1], up[PRINT_SHORT_MAX], more[TEXT_MAX];
+	unsigned int column;
 
-	snprintf(version, sizeof(version), "%s", doc_text(s->doc, "version"));
-	snprintf(name, sizeof(name), "%s", state);
+	snprintf(version, sizeof(version), "%.*s", (int)(s->columns - strlen("pghotd :")), doc_text(s->doc, "version"));
+	snprintf(name, sizeof(name), "%.*s", (int)(s->columns - NARROW_COLUMNS - LAST_COLUMNS), state);
 	print_plain(version);
 	print_plain(name);
-	fprintf(s->out, "pghotd %s: ", version);
+	column = (unsigned int)fprintf(s->out, "pghotd %s:", version) + 1;
+	if (column + strlen(name) + LAST_COLUMNS <= s->columns) {
+		fputc(' ', s->out);
+	} else {
+		fprintf(s->out, "\n%*s", NARROW_COLUMNS, "");
+		column = NARROW_COLUMNS;
+		s->rows_left--;
+	}
 	print_coloured(s->out, s->colour, colour, name);
-	if (!plain)
-		fprintf(s->out, ", in mode %s", strcmp(mode, "promote") == 0 ? "promote" : "observe");
-	fprintf(s->out, "; up %s, pid %u\n", print_duration(up, doc_number(s->doc, "uptime_ns")),
-		(unsigned int)doc_number(s->doc, "pid"));
-	s->rows_left--;
+	column += (unsigned int)strlen(name);
+	snprintf(more, sizeof(more), "%s%s; up %s, pid %u", plain ? "" : ", in mode ",
+		 plain                          ? ""
+		 : strcmp(mode, "promote") == 0 ? "promote"
+						: "observe",
+		 print_duration(up, doc_number(s->doc, "uptime_ns")), (unsigned int)doc_number(s->doc, "pid"));
+	s->rows_left -= print_wrapped_at(s->out, s->columns, column, NARROW_COLUMNS, s->folds, more);
 	if (*doc_text(s->doc, "reason"))
 		row(s, "Why", WHY_ROWS, "%s", doc_text(s->doc, "reason"));
 	if (*doc_text(s->doc, "limiting"))
@@ -245,55 +269,13 @@ static void put_found(struct screen *s)
 	put_known(s);
 }
 
-/* The largest first, at most REASONS_MAX of them, then how many are not named. */
-struct ranking {
-	struct {
-		const char *name;
-		uint64_t n;
-	} top[REASONS_MAX];
-	size_t n_top;
-	uint64_t sum, named;
-};
-
-static void rank(struct ranking *ranking, const char *name, uint64_t n)
+static void put_ranking(struct screen *s, const char *label, const struct print_ranking *ranking, print_number *format,
+			const char *unit)
 {
-	size_t at = ranking->n_top;
+	char list[PRINT_RANKING_MAX], n[PRINT_SHORT_MAX];
 
-	if (n == 0)
-		return;
-	ranking->sum += n;
-	while (at > 0 && ranking->top[at - 1].n < n)
-		at--;
-	if (at == REASONS_MAX)
-		return;
-	if (ranking->n_top < REASONS_MAX)
-		ranking->n_top++;
-	memmove(&ranking->top[at + 1], &ranking->top[at], (ranking->n_top - 1 - at) * sizeof(ranking->top[0]));
-	ranking->top[at].name = name;
-	ranking->top[at].n = n;
-}
-
-static void put_ranking(struct screen *s, const char *label, const struct ranking *ranking,
-			const char *(*format)(char *buf, uint64_t n), const char *unit)
-{
-	char list[256] = "", n[PRINT_SHORT_MAX], name[32];
-	uint64_t rest = ranking->sum;
-	size_t used = 0;
-
-	if (ranking->sum == 0)
-		return;
-	for (size_t i = 0; i < ranking->n_top; i++) {
-		snprintf(name, sizeof(name), "%s", ranking->top[i].name);
-		for (char *p = name; *p; p++)
-			if (*p == '_')
-				*p = ' ';
-		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s %s", i ? ", " : "",
-					 format(n, ranking->top[i].n), name);
-		rest -= ranking->top[i].n;
-	}
-	if (rest)
-		snprintf(list + used, sizeof(list) - used, ", %s other", format(n, rest));
-	row(s, label, 1, "%s%s: %s", format(n, ranking->sum), unit, list);
+	if (ranking->sum > 0)
+		row(s, label, 1, "%s%s: %s", format(n, ranking->sum), unit, print_ranking(ranking, format, list));
 }
 
 /* Both ends of the trade: what a call costs, and how long it lasts. Of the migrator with the longest. */
@@ -345,7 +327,7 @@ static void put_moved(struct screen *s)
 	uint64_t pages = counter(s, STAT_PROMOTED_PAGES), calls = counter(s, STAT_MOVE_CALLS),
 		 would = counter(s, STAT_WOULD_PROMOTE_PAGES);
 	char a[PRINT_SHORT_MAX], b[PRINT_SHORT_MAX], c[PRINT_SHORT_MAX];
-	struct ranking failed = { 0 }, left = { 0 };
+	struct print_ranking failed = { 0 }, left = { 0 };
 	const json_t *value;
 	const char *key;
 
@@ -358,10 +340,10 @@ static void put_moved(struct screen *s)
 		    print_bytes(b, counter(s, STAT_PROMOTED_BYTES)), print_count(c, calls));
 	put_calls(s);
 	for (int i = STAT_MOVE_BUSY; i <= STAT_MOVE_FAILED; i++)
-		rank(&failed, stat_info[i].name + strlen("move_"), counter(s, (enum stat_id)i));
+		print_rank(&failed, stat_info[i].name + strlen("move_"), counter(s, (enum stat_id)i));
 	put_ranking(s, "Not moved", &failed, print_count, " pages");
 	json_object_foreach (json_object_get(s->doc, "left_alone"), key, value)
-		rank(&left, key, json_integer_value(value) > 0 ? (uint64_t)json_integer_value(value) : 0);
+		print_rank(&left, key, json_integer_value(value) > 0 ? (uint64_t)json_integer_value(value) : 0);
 	put_ranking(s, "Left alone", &left, print_bytes, "");
 	put_guests(s);
 }
@@ -556,10 +538,16 @@ static void put_hints(struct screen *s)
 		row(s, label, 1, "nothing, all is well");
 }
 
-int print_status(FILE *out, const char *json, bool colour)
+int print_status(FILE *out, const char *json, unsigned int columns, bool colour)
 {
-	struct screen s = { .out = out, .colour = colour, .rows_left = PRINT_ROWS - 1 };
+	struct screen s = { .out = out, .colour = colour, .columns = columns, .indent = LABEL_COLUMNS, .folds = 1 };
 
+	if (columns < LABEL_MIN)
+		s.indent = NARROW_COLUMNS;
+	/* A word that goes to the next line takes half the line before it. */
+	if (columns < PRINT_COLUMNS)
+		s.folds = 1 + 2 * (PRINT_COLUMNS - LABEL_COLUMNS) / (columns - s.indent);
+	s.rows_left = (PRINT_ROWS - 1) * s.folds;
 	s.doc = json_loads(json, 0, NULL);
 	if (!json_is_object(s.doc) || !*doc_text(s.doc, "state")) {
 		json_decref(s.doc);

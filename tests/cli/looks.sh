@@ -12,16 +12,23 @@ screen() {
 }
 
 # What changes from run to run, or from version to version, is not what is compared.
+named() {
+	sed -e 's/^pghotd [0-9.]*:/pghotd VERSION:/; s/ pid [0-9]*$/ pid PID/; s/^  [0-9]*$/  PID/' "$tmp/out" >"$tmp/status"
+	cp "$tmp/status" "$tmp/out"
+}
 status_screen() { # NAME
 	narrow "$1"
 	if [ "$(wc -l <"$tmp/out")" -le 23 ]; then ok "$1 is one screen"; else not_ok "$1 is one screen"; fi
-	sed -e 's/^pghotd [0-9.]*:/pghotd VERSION:/; s/, pid [0-9]*$/, pid PID/' "$tmp/out" >"$tmp/status"
-	cp "$tmp/status" "$tmp/out"
+	named
 	golden "$1"
 }
 start --state promoting
 expect 0 "status" "$pghotctl" status
 status_screen status
+# Lines are made for 40 columns, not broken by the terminal; and a pipe has no columns.
+expect 0 "status on a terminal of 40 columns" python3 "$(dirname "$0")/terminal.py" status "$pghotctl"
+named
+golden status-narrow
 expect 0 "tune" "$pghotctl" tune promote.rate_mib_per_sec=256
 expect 0 "tune" "$pghotctl" tune kinds.shared=true
 expect 0 "pause" "$pghotctl" pause

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""pghotctl top on a terminal: terminal.py WHAT PGHOTCTL [DAEMON]. Prints what a person sees where WHAT is a "screen"."""
+"""pghotctl on a terminal: terminal.py WHAT PGHOTCTL [DAEMON]. Prints what a person sees where WHAT is "status" or a "screen"."""
 import os
 import signal
 import sys
@@ -52,6 +52,15 @@ def screen_region(program, _):
     print(session.text(), end="")
     session.press(b"q")
     ended(session)
+
+
+def status(program, _):
+    session = vt.Session([program, "status"], columns=40, rows=60)
+    session.wait(lambda: session.events, "status doesn't end")
+    session.settle()
+    assert session.events == ["ended 0"], session.events
+    print(session.text().removeprefix(PROMPT), end="")
+    session.close()
 
 
 def narrow(program, _):
@@ -152,7 +161,7 @@ def others(program, _):
 
 def main():
     what = {function.__name__: function for function in
-            (screen, screen_region, narrow, sizes, keys, signals, stops, daemon_ends, daemon_hangs, others)}
+            (status, screen, screen_region, narrow, sizes, keys, signals, stops, daemon_ends, daemon_hangs, others)}
     try:
         what[sys.argv[1].replace("-", "_")](sys.argv[2], int(sys.argv[3]) if len(sys.argv) > 3 else None)
     except AssertionError as error:

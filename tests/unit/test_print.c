@@ -112,19 +112,33 @@ static const char *close_output(struct output *out)
 }
 
 /* Number of lines; 0 when one is wider than the screen or the last has no end. */
-static unsigned int rows_of(const char *text)
+static unsigned int rows_within(const char *text, unsigned int columns)
 {
 	unsigned int rows = 0;
 
 	while (*text) {
 		size_t n = strcspn(text, "\n");
 
-		if (n > PRINT_COLUMNS || text[n] != '\n')
+		if (n > columns || text[n] != '\n')
 			return 0;
 		text += n + 1;
 		rows++;
 	}
 	return rows;
+}
+
+static unsigned int rows_of(const char *text)
+{
+	return rows_within(text, PRINT_COLUMNS);
+}
+
+static size_t letters_of(const char *text)
+{
+	size_t n = 0;
+
+	for (; *text; text++)
+		n += *text != ' ' && *text != '\n' && *text != '.';
+	return n;
 }
 
 static void texts_are_broken_at_spaces(void)
@@ -175,7 +189,7 @@ static void check_screen(const char *json, const char *expected)
 {
 	struct output out;
 
-	CU_ASSERT_EQUAL(print_status(open_output(&out), json, false), 0);
+	CU_ASSERT_EQUAL(print_status(open_output(&out), json, PRINT_COLUMNS, false), 0);
 	close_output(&out);
 	if (strcmp(out.text, expected) != 0)
 		printf("--- is\n%s--- should be\n%s---\n", out.text, expected);
@@ -348,8 +362,8 @@ static void colours_are_for_terminals(void)
 	struct output plain, coloured;
 	char stripped[4096], *to = stripped;
 
-	print_status(open_output(&plain), json, false);
-	print_status(open_output(&coloured), json, true);
+	print_status(open_output(&plain), json, PRINT_COLUMNS, false);
+	print_status(open_output(&coloured), json, PRINT_COLUMNS, true);
 	close_output(&plain);
 	close_output(&coloured);
 	CU_ASSERT_PTR_NULL(strchr(plain.text, '\x1b'));
@@ -373,7 +387,7 @@ static void other_documents_are_refused(void)
 	struct output out;
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-		CU_ASSERT_EQUAL(print_status(open_output(&out), texts[i], false), -EINVAL);
+		CU_ASSERT_EQUAL(print_status(open_output(&out), texts[i], PRINT_COLUMNS, false), -EINVAL);
 		CU_ASSERT_STRING_EQUAL(close_output(&out), "");
 		free(out.text);
 		if (strcmp(texts[i], "[]") == 0)
@@ -460,6 +474,8 @@ static void screen_never_overflows(void)
 		json_t *doc = json_object(), *sources = json_array(), *tiers = json_array(), *counters = json_object(),
 		       *left = json_object();
 		struct output out;
+		unsigned int columns;
+		size_t letters;
 		char *text;
 
 		for (int i = rand_r(&seed) % 5; i > 0; i--)
@@ -496,11 +512,20 @@ static void screen_never_overflows(void)
 					      "memory_max_bytes", random_number(&seed), "regions", random_number(&seed),
 					      "records", random_number(&seed), "owners", random_number(&seed)));
 		text = json_dumps(doc, 0);
-		CU_ASSERT_EQUAL(print_status(open_output(&out), text, false), 0);
+		CU_ASSERT_EQUAL(print_status(open_output(&out), text, PRINT_COLUMNS, false), 0);
 		close_output(&out);
 		CU_ASSERT(rows_of(out.text) > 0 && rows_of(out.text) < PRINT_ROWS);
 		if (rows_of(out.text) == 0 || rows_of(out.text) >= PRINT_ROWS)
 			printf("%s", out.text);
+		letters = letters_of(out.text);
+		free(out.text);
+		/* On a narrow terminal no line is longer than that, and nothing is lost. */
+		columns = PRINT_COLUMNS_MIN + (unsigned int)round % (PRINT_COLUMNS - PRINT_COLUMNS_MIN);
+		CU_ASSERT_EQUAL(print_status(open_output(&out), text, columns, false), 0);
+		close_output(&out);
+		CU_ASSERT(rows_within(out.text, columns) > 0 && letters_of(out.text) >= letters);
+		if (rows_within(out.text, columns) == 0 || letters_of(out.text) < letters)
+			printf("%u columns, %zu letters of %zu:\n%s", columns, letters_of(out.text), letters, out.text);
 		free(out.text);
 		free(text);
 		json_decref(doc);
