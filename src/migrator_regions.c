@@ -19,7 +19,7 @@
 
 #define CONFIDENCE_MAX 0.9999
 #define MISSES_MAX     64   /* regions in one scan that have no place to go to, */
-#define SKIPS_MAX      8192 /* and that could, were others not first */
+#define SKIPS_MAX      8192 /* and that could, were others not first, or its rule's rate not used up */
 
 /* A region to be moved: where its pages are, as far as they may be meant. */
 struct job {
@@ -219,6 +219,19 @@ static enum migrator_manage keep_those_managed(struct migrator_pass_state *p, st
 	return verdict;
 }
 
+/* Its rule grants nothing now. That is asked first: of a process that waits for it all may be hot. */
+static bool rule_is_used_up(const struct migrator_pass_state *p, const struct job *job)
+{
+	struct tokens *rule;
+	struct owner *owner;
+
+	rcu_enter();
+	owner = owners_at(p->m->params.owners, job->region.owner_slot);
+	rule = owner ? migrator_manage_tokens(p, manage_rule(p->m->params.manage, owner)) : NULL;
+	rcu_leave();
+	return rule && tokens_available(rule, clock_now_ns(p->m->params.clock)) == 0;
+}
+
 /* Its rule only observes: what would have moved is counted. */
 static void only_observe(struct migrator_pass_state *p, const struct job *job)
 {
@@ -361,7 +374,16 @@ void migrator_regions(struct migrator_pass_state *p)
 			return;
 		}
 		if (find_job(p, slot, &job)) {
-			enum migrator_manage may = keep_those_managed(p, &job);
+			enum migrator_manage may;
+
+			if (rule_is_used_up(p, &job)) {
+				p->hot = p->no_rule_tokens = true;
+				m->next_region = slot + 1;
+				if (++skips == SKIPS_MAX)
+					return;
+				continue;
+			}
+			may = keep_those_managed(p, &job);
 
 			/* What is left alone, or waits to be looked at, is for itself. */
 			p->hot = p->hot || may == MIGRATOR_MAY_MOVE;

@@ -40,16 +40,16 @@ static void map(struct rig *rig, uint64_t first, uint64_t n, int nid, unsigned i
 		fake_folio_add(p, rig_addr(PID, i), RIG_PAGE, nid, flags);
 }
 
-/* An access to page @i, wherever it is now; by a CPU whose nearest node is 0. */
-static void touch(struct rig *rig, uint64_t i, unsigned int threshold)
+/* An access to page @i of @pid, wherever it is now; by a CPU whose nearest node is 0. */
+static void touch_of(struct rig *rig, uint32_t pid, uint64_t i, unsigned int threshold)
 {
-	const struct fake_folio *folio = fake_folio_find(rig_process(rig, PID), rig_addr(PID, i));
+	const struct fake_folio *folio = fake_folio_find(rig_process(rig, pid), rig_addr(pid, i));
 	struct record_rule rule = { .layout = RECORD_PRECISE, .window_ms = 5000, .freq_threshold = threshold };
 	struct sample sample = {
 		.time_ns = rig->now_ns,
-		.addr = rig_addr(PID, i),
-		.phys = rig_phys(folio->nid, i),
-		.pid = PID,
+		.addr = rig_addr(pid, i),
+		.phys = rig_phys(folio->nid, i + (pid == PID ? 0 : 448 * PAGES)),
+		.pid = pid,
 		.page_shift = folio->bytes == RIG_HUGE ? 21 : 12,
 	};
 	struct hotness_place place = { .nid = folio->nid, .is_lower = folio->nid >= 2, .target_nid = -1 };
@@ -58,9 +58,14 @@ static void touch(struct rig *rig, uint64_t i, unsigned int threshold)
 	if (place.is_lower)
 		place.target_nid = 0;
 	rcu_enter();
-	if (owners_get(rig->owners, PID, rig->now_ns, &owner) == 0)
+	if (owners_get(rig->owners, pid, rig->now_ns, &owner) == 0)
 		hotness_access_page(rig->hotness, 0, &rule, &sample, owner->slot, &place);
 	rcu_leave();
+}
+
+static void touch(struct rig *rig, uint64_t i, unsigned int threshold)
+{
+	touch_of(rig, PID, i, threshold);
 }
 
 /*
@@ -375,17 +380,34 @@ static void the_policy_can_be_changed(void)
 }
 
 /* What /proc shows of the process: @n pages from its first address on, bound or not. */
+static void put_text(struct rig *rig, uint32_t pid, const char *file, const char *text)
+{
+	char path[320];
+
+	snprintf(path, sizeof(path), "proc/%u/%s", pid, file);
+	machine_put(&rig->machine, path, "%s", text);
+}
+
+static void put_proc_of(struct rig *rig, uint32_t pid, const char *group, uint64_t regions, const char *policy)
+{
+	unsigned long long start = rig_addr(pid, 0), half = start + regions / 2 * RIG_HUGE;
+	char text[256];
+
+	put_text(rig, pid, "status", "Name:\tx\nUid:\t5\t5\t5\t5\nVmRSS:\t  10240 kB");
+	put_text(rig, pid, "cgroup", group);
+	put_text(rig, pid, "fd/.keep", " ");
+	snprintf(text, sizeof(text), "task/%u/stat", pid);
+	put_text(rig, pid, text, "1 (x) S");
+	snprintf(text, sizeof(text), "%llx-%llx rw-p 0 00:00 0 \n%llx-%llx rw-p 0 00:00 0 ", start, half, half,
+		 start + regions * RIG_HUGE);
+	put_text(rig, pid, "maps", text);
+	snprintf(text, sizeof(text), "%llx %s\n%llx default", start, policy, half);
+	put_text(rig, pid, "numa_maps", text);
+}
+
 static void put_proc(struct rig *rig, const char *policy)
 {
-	unsigned long long start = rig_addr(PID, 0);
-
-	machine_put(&rig->machine, "proc/100/status", "Name:\tx\nUid:\t5\t5\t5\t5\nVmRSS:\t  10240 kB");
-	machine_put(&rig->machine, "proc/100/cgroup", "0::/a.slice");
-	machine_put(&rig->machine, "proc/100/fd/.keep", " ");
-	machine_put(&rig->machine, "proc/100/task/100/stat", "1 (x) S");
-	machine_put(&rig->machine, "proc/100/maps", "%llx-%llx rw-p 0 00:00 0 \n%llx-%llx rw-p 0 00:00 0 ", start,
-		    start + 8 * RIG_HUGE, start + 8 * RIG_HUGE, start + 16 * RIG_HUGE);
-	machine_put(&rig->machine, "proc/100/numa_maps", "%llx %s\n%llx default", start, policy, start + 8 * RIG_HUGE);
+	put_proc_of(rig, PID, "0::/a.slice", 16, policy);
 }
 
 /* Whole regions are no less left alone than pages: nothing moves unseen, and then only what is not bound. */
@@ -480,6 +502,48 @@ static void a_rule_does_not_wait_for_the_target_of_others(void)
 	manage_free(manage);
 }
 
+/* A process whose rule grants it nothing has much that is hot: another one's is not found late for that. */
+static void who_waits_for_a_rule_holds_nobody_up(void)
+{
+	const uint32_t other = PID + 1;
+	struct rig *rig = region_rig();
+	struct manage *manage = manage_new(rig->owners, &rig->machine.root, &rig->clock, rig->topology);
+	struct rule *rule = &rig->config.manage_rules.rule[0];
+	struct decider_view view;
+	unsigned int late = 0;
+
+	rig->config.manage_default = true;
+	rule_init(rule);
+	strcpy(rule->match, "cgroup:/a.slice");
+	rule->rate_mib_per_sec = 0;
+	rig->config.manage_rules.n = 1;
+	rig->params.manage = manage;
+	migrator_free(rig->migrator);
+	rig->migrator = migrator_new(&rig->params);
+	for (uint64_t i = 0; i < 440; i++)
+		fake_folio_add(rig_process(rig, PID), rig_addr(PID, i * PAGES), RIG_HUGE, 2, 0);
+	for (uint64_t i = 0; i < 8 * PAGES; i++)
+		fake_folio_add(rig_process(rig, other), rig_addr(other, i), RIG_PAGE, 2, 0);
+	put_proc_of(rig, PID, "0::/a.slice", 440, "default");
+	put_proc_of(rig, other, "0::/b.slice", 8, "default");
+	for (int i = 0; i < 300; i++) {
+		manage_step(manage, &rig->config, NSEC_PER_SEC, NULL);
+		for (unsigned int k = 0; k < 440; k++)
+			touch_of(rig, PID, draw(&seed) % (440 * PAGES), 2);
+		for (unsigned int k = 0; k < 8; k++)
+			touch_of(rig, other, draw(&seed) % (8 * PAGES), 2);
+		rig->now_ns += 100 * NSEC_PER_MSEC;
+		CU_ASSERT_EQUAL(rig_pass(rig), 0);
+		decider_look(migrator_decider(rig->migrator), &view);
+		late += view.waiting > 440;
+	}
+	CU_ASSERT_EQUAL(rig->result.limit, LIMIT_RULE_RATE);
+	CU_ASSERT_EQUAL(rig->kernel.moved_pages, 8 * PAGES);
+	CU_ASSERT(late <= 5);
+	rig_free(rig);
+	manage_free(manage);
+}
+
 /*
  * A rule's own policy. By the page rule a page needs two samples within the window; by regions, what is known of the
  * pages that were seen says enough about the rest.
@@ -527,10 +591,10 @@ static void a_rule_has_its_policy(void)
 	}
 }
 
-TEST_MAIN(migrator_regions, TEST(a_rule_has_its_policy), TEST(a_rule_does_not_wait_for_the_target_of_others),
-	  TEST(a_target_that_cannot_be_leaves_it_alone), TEST(regions_are_left_alone_too),
-	  TEST(dense_memory_moves_whole), TEST(a_burst_moves_nothing), TEST(scattered_memory_moves_by_pages),
-	  TEST(observing_counts_each_region_once), TEST(the_rate_is_kept), TEST(room_is_kept),
-	  TEST(stubborn_pages_are_not_asked_each_second), TEST(what_comes_back_moves_again),
+TEST_MAIN(migrator_regions, TEST(a_rule_has_its_policy), TEST(who_waits_for_a_rule_holds_nobody_up),
+	  TEST(a_rule_does_not_wait_for_the_target_of_others), TEST(a_target_that_cannot_be_leaves_it_alone),
+	  TEST(regions_are_left_alone_too), TEST(dense_memory_moves_whole), TEST(a_burst_moves_nothing),
+	  TEST(scattered_memory_moves_by_pages), TEST(observing_counts_each_region_once), TEST(the_rate_is_kept),
+	  TEST(room_is_kept), TEST(stubborn_pages_are_not_asked_each_second), TEST(what_comes_back_moves_again),
 	  TEST(a_huge_page_moves_by_its_head), TEST(a_process_that_ends_costs_nothing),
 	  TEST(faults_move_by_the_page_rule), TEST(two_nodes_one_decision), TEST(the_policy_can_be_changed))
