@@ -357,6 +357,10 @@ static void put_room(struct screen *s)
 
 	if (!*doc_text(room, "state") && moved == 0)
 		return;
+	if (strcmp(doc_text(room, "way"), "none") == 0) {
+		row(s, "Room", 1, "make_room makes none; %s moved down before", print_bytes(down, moved));
+		return;
+	}
 	row(s, "Room", 2, "by %s: %s; %s cold on the fast nodes, %s moved down",
 	    strcmp(doc_text(room, "way"), "kernel") == 0 ? "the kernel's demotion" : "exchange",
 	    *doc_text(room, "state") ? doc_text(room, "state") : "none is wanted",

@@ -34,6 +34,9 @@ expect 0 "tune" "$pghotctl" tune kinds.shared=true
 expect 0 "pause" "$pghotctl" pause
 expect 1 "status of a pause" "$pghotctl" status
 status_screen status-paused
+expect 0 "tune" "$pghotctl" tune make_room=off
+expect 1 "status without room being made" "$pghotctl" status
+has out "^Room *make_room makes none; 1.0 GiB moved down before" "that no room is made is told"
 stop
 start --state degraded
 expect 2 "status, degraded" "$pghotctl" status
