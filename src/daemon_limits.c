@@ -11,13 +11,22 @@
 /* Reasons that the configuration can lift, as manage_reason_name has them, which are the keys of kinds. */
 static const char *const liftable[] = { "shared", "hugetlb", "locked", "file" };
 
+/* Why none is made there, where that is by the configuration. */
+static const char *made_room(const struct daemon *daemon)
+{
+	if (migrator_way(&daemon->current, daemon->topology) != WAY_NONE)
+		return "";
+	return daemon->current.make_room == ROOM_OFF ? "; make_room is \"off\""
+						     : "; make_room is \"kernel\", and demotion_enabled is off";
+}
+
 static const char *no_room(const struct daemon *daemon, char *buf, size_t size)
 {
 	char nodes[64];
 
 	if (nodeset_format(&daemon->topology->top, nodes, sizeof(nodes)) <= 0)
 		return migrator_limit_text[LIMIT_NO_ROOM];
-	snprintf(buf, size, "no room on node %s: full down to promote.headroom_percent", nodes);
+	snprintf(buf, size, "no room on node %s: full down to promote.headroom_percent%s", nodes, made_room(daemon));
 	return buf;
 }
 

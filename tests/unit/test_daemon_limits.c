@@ -56,6 +56,16 @@ static void the_one_that_is_held_back_counts(void)
 			       "nothing yet: the mode was changed a moment ago");
 	CU_ASSERT_STRING_EQUAL(with(LIMIT_NO_ROOM, LIMIT_RATE, NULL, 0),
 			       "no room on node 0-1: full down to promote.headroom_percent");
+	daemon_.current.make_room = ROOM_OFF;
+	CU_ASSERT_STRING_EQUAL(with(LIMIT_NO_ROOM, LIMIT_RATE, NULL, 0),
+			       "no room on node 0-1: full down to promote.headroom_percent; make_room is \"off\"");
+	daemon_.current.make_room = ROOM_KERNEL;
+	CU_ASSERT_STRING_EQUAL(with(LIMIT_NO_ROOM, LIMIT_RATE, NULL, 0),
+			       "no room on node 0-1: full down to promote.headroom_percent; make_room is \"kernel\", "
+			       "and demotion_enabled is off");
+	topology.demotion_enabled = true;
+	CU_ASSERT_STRING_EQUAL(with(LIMIT_NO_ROOM, LIMIT_RATE, NULL, 0),
+			       "no room on node 0-1: full down to promote.headroom_percent");
 }
 
 static void what_is_left_alone_says_how_to_allow_it(void)
