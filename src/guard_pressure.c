@@ -134,17 +134,18 @@ size_t guard_pressure_look(struct guard_pressure *g, struct guard_pressure_view 
 static void say(const struct group *group, enum guard_pressure_cause cause, uint64_t sec)
 {
 	const char *name = group->path[0] ? group->path : "the machine";
+	const char *what = group->path[0] ? "control group " : "";
 
 	if (cause == GUARD_WELL)
 		message(MESSAGE_GUARD_CGROUP,
 			(const struct log_field[]){ { "PGHOT_CGROUP", name }, { "PGHOT_REASON", "" } }, 2,
-			"the guard lets go of control group %s: its memory is moved again", name);
+			"the guard lets go of %s%s: its memory is moved again", what, name);
 	else
 		message(MESSAGE_GUARD_CGROUP,
 			(const struct log_field[]){ { "PGHOT_CGROUP", name },
 						    { "PGHOT_REASON", guard_pressure_text[cause] } },
-			2, "a guard holds control group %s: %s. None of it is moved until that was over for %llu s",
-			name, guard_pressure_text[cause], (unsigned long long)sec);
+			2, "a guard holds %s%s: %s. None of it is moved until that was over for %llu s", what, name,
+			guard_pressure_text[cause], (unsigned long long)sec);
 }
 
 static void set_hold(struct group *group, enum guard_pressure_cause cause, uint64_t until_ns)
