@@ -56,7 +56,7 @@ struct guard_pressure {
 	struct guard_pressure_params params;
 	uint64_t step_ns;
 	uint32_t next_slot, ages;
-	bool said_no_psi, said_no_groups, said_many;
+	bool said_no_psi, said_no_group_psi, said_no_groups, said_many;
 	struct owner_facts facts; /* 8 KiB */
 	pthread_mutex_t lock;
 	struct group group[GUARD_GROUPS];
@@ -341,6 +341,29 @@ static enum guard_pressure_cause look_at_counters(struct guard_pressure *g, stru
 	return cause;
 }
 
+/* Once: the kernel knows of no memory pressure, or that of this group isn't told. */
+static void say_no_psi(struct guard_pressure *g, const struct group *group)
+{
+	char text[256];
+
+	/* -EOPNOTSUPP: switched off by psi=0. */
+	if (fsroot_read(&g->params.root, text, sizeof(text), MACHINE_PSI) < 0) {
+		if (!g->said_no_psi)
+			log_notice("this kernel says nothing of memory pressure (no CONFIG_PSI, or psi=0): of control "
+				   "groups only swap-out and kills are watched");
+		g->said_no_psi = true;
+		return;
+	}
+	/* It may have been removed just now. */
+	if (g->said_no_group_psi || !group->path[0] ||
+	    !fsroot_exists(&g->params.root, CGROUP "%s/memory.events", group->path))
+		return;
+	g->said_no_group_psi = true;
+	log_notice("control group %s says nothing of its memory pressure (0 in its cgroup.pressure): of groups like "
+		   "this only swap-out and kills are watched",
+		   group->path);
+}
+
 static void look_at_group(struct guard_pressure *g, struct group *group, const struct config *config, uint64_t now_ns)
 {
 	static const enum stat_id counters[GUARD_PRESSURE_CAUSES] = {
@@ -360,13 +383,8 @@ static void look_at_group(struct guard_pressure *g, struct group *group, const s
 	}
 	cause = look_at_counters(g, group);
 	r = read_pressure(g, group, &percent);
-	/* -EOPNOTSUPP: switched off by psi=0. */
-	if (r < 0 && !g->said_no_psi) {
-		g->said_no_psi = true;
-		log_notice(
-			"this kernel says nothing of memory pressure (no CONFIG_PSI, or psi=0): of control groups only "
-			"swap-out and kills are watched");
-	}
+	if (r < 0)
+		say_no_psi(g, group);
 	if (cause == GUARD_WELL && r == 0 && percent >= config->guard_pressure_percent)
 		cause = GUARD_PRESSURE;
 	if (cause != GUARD_WELL) {

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Which control groups are left in peace, for how long, and what becomes of the guard where files are missing. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
 #include "clock.h"
 #include "config.h"
 #include "guard.h"
@@ -236,6 +240,51 @@ static void a_group_that_is_deleted_is_forgotten(void)
 	rig_end(&r);
 }
 
+static char said[4096];
+
+/* A few looks; what was logged meanwhile is in said. */
+static void look_and_listen(struct rig *r, int times)
+{
+	FILE *caught = tmpfile();
+	int saved_fd = dup(STDERR_FILENO);
+	size_t n;
+
+	dup2(fileno(caught), STDERR_FILENO);
+	for (int i = 0; i < times; i++)
+		look(r);
+	dup2(saved_fd, STDERR_FILENO);
+	close(saved_fd);
+	rewind(caught);
+	n = fread(said, 1, sizeof(said) - 1, caught);
+	said[n] = '\0';
+	fclose(caught);
+}
+
+/* One group may be switched off, and then it isn't the kernel that has no PSI. */
+static void a_group_without_psi_is_told_from_a_kernel_without(void)
+{
+	struct rig r;
+
+	rig_start(&r);
+	machine_put(&r.machine, "proc/pressure/memory", "some avg10=0.00 avg60=0.00 avg300=0.00 total=5");
+	put_group(&r, "/a.slice", "0.00", 0, 0);
+	put_group(&r, "/b.slice", "0.00", 0, 0);
+	machine_remove(&r.machine, "sys/fs/cgroup/a.slice/memory.pressure");
+	machine_remove(&r.machine, "sys/fs/cgroup/b.slice/memory.pressure");
+	put_process(&r, PID, "/a.slice");
+	put_process(&r, OTHER, "/b.slice");
+	look_and_listen(&r, 3);
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, "control group /a.slice says nothing of its memory pressure"));
+	CU_ASSERT_PTR_NULL(strstr(said, "/b.slice"));
+	CU_ASSERT_PTR_NULL(strstr(said, "CONFIG_PSI"));
+	machine_remove(&r.machine, "proc/pressure");
+	look_and_listen(&r, 3);
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, "CONFIG_PSI"));
+	look_and_listen(&r, 3);
+	CU_ASSERT_STRING_EQUAL(said, "");
+	rig_end(&r);
+}
+
 static void without_psi_the_rest_is_watched(void)
 {
 	struct rig r;
@@ -332,5 +381,6 @@ static void groups_are_bounded(void)
 
 TEST_MAIN(guard_pressure, TEST(who_waits_for_memory_is_left_in_peace), TEST(kills_and_swap_out_hold),
 	  TEST(what_is_in_swap_has_to_do), TEST(slow_is_a_sixteenth), TEST(a_group_that_is_deleted_is_forgotten),
-	  TEST(without_psi_the_rest_is_watched), TEST(the_group_above_is_watched),
-	  TEST(without_cgroup_v2_it_is_the_machine), TEST(zero_is_off), TEST(groups_are_bounded))
+	  TEST(without_psi_the_rest_is_watched), TEST(a_group_without_psi_is_told_from_a_kernel_without),
+	  TEST(the_group_above_is_watched), TEST(without_cgroup_v2_it_is_the_machine), TEST(zero_is_off),
+	  TEST(groups_are_bounded))
