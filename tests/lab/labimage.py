@@ -231,9 +231,10 @@ def run_archive(archive, init, options, tests, programs, stamp, folder, more_fil
             wanted.update(libraries(path))
     for target, source in wanted.items():
         archive.file(target, read(source), 0o755)
-    if options.module:
+    wanted_modules = options.module + [name for test in tests for name in test.modules]
+    if wanted_modules:
         modules = modules_in_order(os.path.join(folder, "kernel", "lib", "modules",
-                                                stamp["release"]), options.module)
+                                                stamp["release"]), wanted_modules)
         for name, data in modules:
             archive.file(f"lab/more/{name}.ko", data)
         archive.file("lab/more/order", "".join(name + "\n" for name, _ in modules))

@@ -59,7 +59,7 @@ class Test:
         self.path = path
         self.name = os.path.splitext(os.path.basename(path))[0]
         self.what, self.machine, self.seconds, self.needs = "", "two-tier", TEST_SECONDS, []
-        self.ibs = None
+        self.ibs, self.modules = None, []
         with open(path, encoding="utf-8") as file:
             for line in file:
                 if line.startswith("#!"):
@@ -75,6 +75,8 @@ class Test:
                     self.seconds = int(value)
                 elif key == "needs":
                     self.needs = value.split()
+                elif key == "modules":
+                    self.modules = value.split()
                 elif key == "ibs":
                     self.ibs = value
                 elif not self.what and not text.startswith("shellcheck"):
