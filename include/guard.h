@@ -14,7 +14,8 @@
  *              takes, for three windows in a row: nothing is moved at all
  *   cost       none of what is hot pays for its move: that is the decider's to find, and to end
  *
- * Before that each process is judged by itself (guard_owners.h): one whose pages play ping-pong rests alone.
+ * Before that each process is judged by itself (guard_owners.h): one whose pages play ping-pong, or are most of those
+ * that do, rests alone.
  *
  * Writers     one thread (guard_step()); migrators (guard_note_up(), for one page in GUARD_TRACK_PART)
  * Readers     migrators, the main thread

@@ -51,6 +51,17 @@ bool guard_owners_step(struct guard_owners *guard, const struct config *config, 
 bool guard_owners_blame(struct guard_owners *guard, const struct config *config, uint64_t now_ns,
 			struct stats_slot *stats);
 
+/* What guard_owners_blame_back() judges begins now. The thread of guard_owners_step(). */
+void guard_owners_begin_recent(struct guard_owners *guard);
+
+/*
+ * Pages play ping-pong, all processes taken together: are most of those that came back since
+ * guard_owners_begin_recent() of one process? Then that one rests: true, as of guard_owners_step(), which sees it
+ * later, when the process has had much promoted before that stayed. Its thread.
+ */
+bool guard_owners_blame_back(struct guard_owners *guard, const struct config *config, uint64_t now_ns,
+			     struct stats_slot *stats);
+
 /*
  * Does the process rest? With guard.action = "slow" it may move in one second of GUARD_SLOW_PART all the same. Any
  * thread.

@@ -268,23 +268,31 @@ static bool shows_near(const struct counts *from, const struct counts *to)
 	return (to->near - from->near) * NEAR_SEEN >= to->far - from->far;
 }
 
-/* Does what is promoted come from where it was promoted to a moment ago? */
+static void begin_back(struct guard *g, const struct counts *now)
+{
+	g->back_from = *now;
+	guard_owners_begin_recent(g->owners);
+}
+
+/* Does what is promoted come from where it was promoted to a moment ago, and not that of one process, which rests then?
+ */
 static enum guard_cause judge_back(struct guard *g, const struct config *config, const struct counts *now)
 {
 	uint64_t up = now->up - g->back_from.up, back = now->back - g->back_from.back;
-	bool shown = shows_near(&g->back_from, now);
+	bool shown = shows_near(&g->back_from, now), bad, blamed;
 
 	if (now->ns - g->back_from.ns >= FORGET_NS) {
-		g->back_from = *now;
+		begin_back(g, now);
 		return GUARD_NONE;
 	}
 	if (up < BACK_MIN)
 		return GUARD_NONE;
 	atomic_store_explicit(&g->back_permille, (uint32_t)(1000 * back / up), memory_order_relaxed);
-	g->back_from = *now;
-	if (shown || config->guard_ping_pong_percent <= 0)
-		return GUARD_NONE;
-	return (double)back * 100 >= config->guard_ping_pong_percent * (double)up ? GUARD_PING_PONG : GUARD_NONE;
+	bad = !shown && config->guard_ping_pong_percent > 0 &&
+	      (double)back * 100 >= config->guard_ping_pong_percent * (double)up;
+	blamed = bad && guard_owners_blame_back(g->owners, config, now->ns, g->params.counted);
+	begin_back(g, now);
+	return bad && !blamed ? GUARD_PING_PONG : GUARD_NONE;
 }
 
 static enum guard_cause judge(struct guard *g, const struct counts *now, uint64_t fast_bytes, bool *ret_again)
@@ -371,7 +379,7 @@ void guard_step(struct guard *g, const struct config *config, uint64_t fast_byte
 	if (guard_owners_step(g->owners, config, now_ns, g->params.counted)) {
 		g->began = false;
 		g->bad = 0;
-		g->back_from = now;
+		begin_back(g, &now);
 	}
 	if (guard_holds(g) != GUARD_NONE) {
 		uint64_t most_ns = GUARD_HOLD_TIMES * (uint64_t)config->guard_resume_after_sec * NSEC_PER_SEC;
@@ -386,7 +394,7 @@ void guard_step(struct guard *g, const struct config *config, uint64_t fast_byte
 	}
 	if (!g->began || now_ns - g->from.ns >= FORGET_NS) {
 		if (!g->back_from.ns || g->hold_ns > g->back_from.ns)
-			g->back_from = now;
+			begin_back(g, &now);
 		g->from = now;
 		g->began = true;
 		g->has_middle = false;

@@ -23,6 +23,7 @@ struct entry {
 	uint64_t start_ticks;
 	uint64_t from_ns; /* 0: nobody is here */
 	uint32_t up, back;
+	uint32_t recent_up, recent_back; /* since guard_owners_begin_recent() */
 	uint64_t down_bytes;
 	double back_ratio; /* when it began to rest */
 	uint64_t hold_ns, until_ns;
@@ -100,6 +101,8 @@ void guard_owners_note(struct guard_owners *g, uint32_t owner_slot, uint64_t sta
 	if (e) {
 		e->up++;
 		e->back += back;
+		e->recent_up++;
+		e->recent_back += back;
 	}
 	pthread_mutex_unlock(&g->lock);
 }
@@ -178,7 +181,7 @@ static void say(const struct guard_owners *g, const struct entry *e, const struc
 static void begin_anew(struct entry *e, uint64_t now_ns)
 {
 	e->from_ns = now_ns;
-	e->up = e->back = 0;
+	e->up = e->back = e->recent_up = e->recent_back = 0;
 	e->down_bytes = 0;
 }
 
@@ -275,6 +278,39 @@ bool guard_owners_blame(struct guard_owners *g, const struct config *config, uin
 			continue;
 		begin_rest(g, e, config, now_ns);
 		e->blamed = true;
+		begun = *e;
+		break;
+	}
+	pthread_mutex_unlock(&g->lock);
+	return report(g, config, &begun, stats);
+}
+
+void guard_owners_begin_recent(struct guard_owners *g)
+{
+	pthread_mutex_lock(&g->lock);
+	for (size_t i = 0; i < GUARD_OWNERS_MAX; i++)
+		g->entry[i].recent_up = g->entry[i].recent_back = 0;
+	pthread_mutex_unlock(&g->lock);
+}
+
+bool guard_owners_blame_back(struct guard_owners *g, const struct config *config, uint64_t now_ns,
+			     struct stats_slot *stats)
+{
+	struct entry begun = { .from_ns = 0 };
+	uint64_t back = 0;
+
+	pthread_mutex_lock(&g->lock);
+	for (size_t i = 0; i < GUARD_OWNERS_MAX; i++)
+		back += g->entry[i].recent_back;
+	for (size_t i = 0; i < GUARD_OWNERS_MAX; i++) {
+		struct entry *e = &g->entry[i];
+		double ratio;
+
+		if (e->rests || (uint64_t)e->recent_back * 2 <= back)
+			continue;
+		ratio = (double)e->recent_back / e->recent_up;
+		begin_rest(g, e, config, now_ns);
+		e->back_ratio = ratio;
 		begun = *e;
 		break;
 	}

@@ -152,6 +152,8 @@ EXCHANGE = {"kernel.demotion": "false"}
 UNFAIR = {"fair": "false", "seconds": "200"}
 # Far more is hot than fits, and nobody makes room.
 TIGHT = {"make_room": "off", "memory.yesterday.mib": "4", "accesses.hot.mib": "16384", "promote.headroom_percent": "10"}
+# The kernel's rounds see the slow node only, and what it demotes nobody knows.
+FAULTS = {"sampler.slow_only": "true", "kernel.demotion": "true"}
 SLOW_TURNS = {"accesses.turn.every_sec": "45"}
 
 BARS = {
@@ -268,6 +270,10 @@ BARS = {
                                  2 * moved_in_a_minute(region, 179) / (8 * GIB), 0.05)]),
         ("without shares too", [("region", {"fair": "false"})],
          lambda region: [at_least("coverage of quiet", part(region, "quiet")["coverage"], 0.95)]),
+        # Of shares they tell nothing, and before it turned to other memory the first time much of it stayed.
+        ("seen by hint faults", [("region", FAULTS)],
+         lambda region: [at_least("coverage of quiet", part(region, "quiet")["coverage"], 0.95),
+                         at_most("times that all were held", region["guards"]["ping_pong"], 0)]),
         ("not where no process is judged by itself", [("region", {"fair": "false", "guard.ping_pong_percent": "0"})],
          lambda off: [at_most("coverage of quiet", part(off, "quiet")["coverage"], 0.5)]),
     ],

@@ -19,6 +19,7 @@ struct rig {
 	uint64_t now_ns, demoted, page;
 	struct stats *stats;
 	struct stats_slot *slot;
+	unsigned int others; /* processes that pages are of as well, in turns */
 	struct config config;
 	struct guard *guard;
 };
@@ -64,8 +65,9 @@ static void rig_end(struct rig *r)
 /* A second in which @mib go up, pages from @page on, as much comes down by the kernel if so, and samples fall so. */
 static void second(struct rig *r, unsigned int mib, bool demotes, unsigned int far, unsigned int near)
 {
-	for (uint64_t i = 0; i < mib * MIB_PAGES; i++)
-		guard_note_up(r->guard, 3, 77, (r->page++) * PAGE_SIZE_BYTES, r->now_ns);
+	for (uint64_t i = 0; i < mib * MIB_PAGES; i++, r->page++)
+		guard_note_up(r->guard, 3 + (uint32_t)(r->page % (r->others + 1)), 77, r->page * PAGE_SIZE_BYTES,
+			      r->now_ns);
 	stats_add(r->slot, STAT_PROMOTED_PAGES, mib * MIB_PAGES);
 	stats_add(r->slot, STAT_RECORDED, far);
 	stats_add(r->slot, STAT_USEFUL, far + near);
@@ -140,6 +142,7 @@ static void ping_pong_is_held(void)
 	unsigned int sec = 0;
 
 	rig_start(&r);
+	r.others = 15;
 	while (sec < 60 && guard_holds(r.guard) == GUARD_NONE) {
 		r.page = sec % 4 * 8 * MIB_PAGES;
 		second(&r, 8, false, 30000, 3);
@@ -149,12 +152,31 @@ static void ping_pong_is_held(void)
 	CU_ASSERT_EQUAL(guard_holds(r.guard), GUARD_PING_PONG);
 	CU_ASSERT(sec <= 8); /* at once */
 	CU_ASSERT_EQUAL(stats_sum(r.stats, STAT_GUARD_PING_PONG), 1);
+	CU_ASSERT_EQUAL(stats_sum(r.stats, STAT_GUARD_PROCESS), 0);
 	/* Who switches it off need not wait. */
 	r.config.guard_holdout_percent = 0;
 	second(&r, 0, false, 1, 1);
 	CU_ASSERT_EQUAL(guard_holds(r.guard), GUARD_PING_PONG);
 	r.config.guard_ping_pong_percent = 0;
 	second(&r, 0, false, 1, 1);
+	CU_ASSERT_EQUAL(guard_holds(r.guard), GUARD_NONE);
+	rig_end(&r);
+}
+
+/* Of one process, which had much promoted before that stayed: the others go on. */
+static void ping_pong_of_one_lets_others_go_on(void)
+{
+	struct rig r;
+
+	rig_start(&r);
+	r.page = 1 << 20;
+	second(&r, 1024, false, 30000, 3);
+	for (uint64_t sec = 0; sec < 8 && stats_sum(r.stats, STAT_GUARD_PROCESS) == 0; sec++) {
+		r.page = sec % 4 * 8 * MIB_PAGES;
+		second(&r, 8, false, 30000, 3);
+	}
+	CU_ASSERT_EQUAL(stats_sum(r.stats, STAT_GUARD_PROCESS), 1);
+	CU_ASSERT(guard_rests(r.guard, &r.config, 3, 77, r.now_ns));
 	CU_ASSERT_EQUAL(guard_holds(r.guard), GUARD_NONE);
 	rig_end(&r);
 }
@@ -347,6 +369,7 @@ static void no_counters_no_harm(void)
 }
 
 TEST_MAIN(guard, TEST(running_against_the_kernel_is_held), TEST(what_pays_goes_on), TEST(free_room_is_nobodys),
-	  TEST(what_cannot_be_told_goes_on), TEST(ping_pong_is_held), TEST(ping_pong_may_be_allowed),
-	  TEST(long_ago_is_no_ping_pong), TEST(it_is_tried_again), TEST(what_is_held_out_does_better),
-	  TEST(moving_takes_more_than_comes_back), TEST(cost_is_shown_and_needs_no_hold), TEST(no_counters_no_harm))
+	  TEST(what_cannot_be_told_goes_on), TEST(ping_pong_is_held), TEST(ping_pong_of_one_lets_others_go_on),
+	  TEST(ping_pong_may_be_allowed), TEST(long_ago_is_no_ping_pong), TEST(it_is_tried_again),
+	  TEST(what_is_held_out_does_better), TEST(moving_takes_more_than_comes_back),
+	  TEST(cost_is_shown_and_needs_no_hold), TEST(no_counters_no_harm))

@@ -186,6 +186,38 @@ static void the_one_that_is_to_blame(void)
 	rig_end(&r);
 }
 
+/* Ping-pong, all taken together: who has most of what came back, however much of it stayed before? */
+static void the_one_whose_pages_come_back(void)
+{
+	struct guard_owner shown;
+	struct rig r;
+
+	rig_start(&r);
+	note(&r, 1, 10000, 0);
+	note(&r, 2, 1000, 0);
+	note(&r, 4, 10000, 900);
+	CU_ASSERT_FALSE(step(&r, 1));
+	guard_owners_begin_recent(r.guard);
+	note(&r, 1, 50, 20);
+	note(&r, 2, 50, 10);
+	note(&r, 3, 50, 9);
+	CU_ASSERT(guard_owners_blame_back(r.guard, &r.config, r.now_ns, r.slot));
+	CU_ASSERT(rests(&r, 1));
+	CU_ASSERT_FALSE(rests(&r, 2) || rests(&r, 3) || rests(&r, 4));
+	CU_ASSERT_EQUAL(guard_owners_look(r.guard, r.now_ns, &shown, 1), 1);
+	CU_ASSERT_DOUBLE_EQUAL(shown.back_ratio, 0.4, 1e-9);
+	/* What was on its way of it still says nothing more. */
+	note(&r, 1, 50, 50);
+	CU_ASSERT_FALSE(guard_owners_blame_back(r.guard, &r.config, r.now_ns, r.slot));
+	/* Nobody has most of it. */
+	guard_owners_begin_recent(r.guard);
+	note(&r, 2, 50, 10);
+	note(&r, 3, 50, 10);
+	CU_ASSERT_FALSE(guard_owners_blame_back(r.guard, &r.config, r.now_ns, r.slot));
+	CU_ASSERT_EQUAL(stats_sum(r.stats, STAT_GUARD_PROCESS), 1);
+	rig_end(&r);
+}
+
 /* Many processes: the table is bounded, and who rests stays in it. */
 static void many_processes(void)
 {
@@ -211,4 +243,5 @@ static void many_processes(void)
 }
 
 TEST_MAIN(guard_owners, TEST(one_rests_and_others_go_on), TEST(the_worst_first), TEST(few_say_nothing),
-	  TEST(it_is_tried_again), TEST(slow_lets_a_sixteenth_go), TEST(the_one_that_is_to_blame), TEST(many_processes))
+	  TEST(it_is_tried_again), TEST(slow_lets_a_sixteenth_go), TEST(the_one_that_is_to_blame),
+	  TEST(the_one_whose_pages_come_back), TEST(many_processes))
