@@ -46,6 +46,16 @@ in_peace()
 		[ "$(json_get "$OUT/status.json" pressure.0.cause)" = "$1" ]
 }
 
+# in_peace_soon CAUSE: within three looks of the guard, for what is itself called by wait_for.
+in_peace_soon()
+{
+	soon_end=$(($(now_ms) + 6000))
+	until in_peace "$1"; do
+		[ "$(now_ms)" -lt "$soon_end" ] || return 1
+		usleep 100000
+	done
+}
+
 nobody_in_peace()
 {
 	status_answers && ! json_get "$OUT/status.json" pressure.0.cgroup > /dev/null

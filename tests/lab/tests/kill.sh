@@ -13,7 +13,7 @@ CAUSE='a process of it was killed for want of memory'
 overuse()
 {
 	sh -c "echo 1000 > /proc/self/oom_score_adj; echo 0 > $GROUP/cgroup.procs; exec tail /dev/zero" > /dev/null 2>&1
-	wait_for 6 in_peace "$CAUSE"
+	in_peace_soon "$CAUSE"
 }
 
 start_in_group "$NO_PRESSURE" elsewhere --total-mib 112 --hot-mib 96

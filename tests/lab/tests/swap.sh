@@ -16,7 +16,7 @@ swap_out()
 	[ "$limit" -gt 112 ] || return 1
 	limit=$((limit - 4))
 	echo "${limit}M" > "$GROUP/memory.max"
-	wait_for 6 in_peace "$CAUSE"
+	in_peace_soon "$CAUSE"
 }
 
 echo 64M > /sys/block/zram0/disksize || give_up "there is a disk for swap" "zram0 takes no size"
