@@ -154,6 +154,9 @@ UNFAIR = {"fair": "false", "seconds": "200"}
 TIGHT = {"make_room": "off", "memory.yesterday.mib": "4", "accesses.hot.mib": "16384", "promote.headroom_percent": "10"}
 # The kernel's rounds see the slow node only, and what it demotes nobody knows.
 FAULTS = {"sampler.slow_only": "true", "kernel.demotion": "true"}
+# Few samples, of memory that is as hot on the fast node as on the other; and a bit that nobody uses.
+WARM = {"memory.yesterday.mib": "4096", "memory.kept.mib": "12254", "accesses.near.weight": "3", "seconds": "150",
+        "sampler.per_sec": "1500"}
 SLOW_TURNS = {"accesses.turn.every_sec": "45"}
 
 BARS = {
@@ -249,6 +252,9 @@ BARS = {
         # With a sixtieth of the samples it can't be told from memory that is in use.
         ("nothing is cold for want of samples", [("region", {"sampler.per_sec": "100"})],
          lambda few: [at_most("MiB moved down", few["demoted_bytes"] / MIB, 0)]),
+        ("what has few samples is not cold", [("region", WARM)],
+         lambda warm: [at_least("coverage of what was near", part(warm, "kept")["coverage"], 0.999),
+                       at_least("MiB that are cold and moved down", warm["demoted_bytes"] / MIB, 2048)]),
         ("headroom is left", [("region", TIGHT), ("region", {**TIGHT, "promote.headroom_percent": "0"})],
          lambda left, filled: [at_most("GiB on the fast node of 16", on_fast(left), 16 * 0.9),
                                at_least("GiB on it without headroom", on_fast(filled), 16 * 0.99)]),
