@@ -20,6 +20,7 @@
 #include "sim_scenario.h"
 
 #define SIM_NOWHERE     UINT8_MAX
+#define SIM_BACK_SEC    60                  /* a page that is moved back so soon was moved in vain */
 #define SIM_BLOCK_BYTES (UINT64_C(2) << 30) /* a memory block, as on machines with 64 GiB and more */
 
 /* One memory of the scenario, in pages of 4 KiB. */
@@ -38,10 +39,13 @@ struct sim_place {
 	struct sim_area area[SIM_MEMORIES_MAX];
 	struct sim_pattern pattern[SIM_ACCESSES_MAX]; /* by number of the access */
 	size_t area_of_access[SIM_ACCESSES_MAX];
-	uint8_t *node[2];         /* of each page: as it is, and as it would be */
-	uint16_t *region_node[2]; /* pages of region r on node n at r * n_nodes + n */
-	uint64_t *huge;           /* a bit for each region */
-	uint64_t *hot, *decided;  /* a bit for each page */
+	uint8_t *node[2];            /* of each page: as it is, and as it would be */
+	uint16_t *region_node[2];    /* pages of region r on node n at r * n_nodes + n */
+	uint64_t *huge;              /* a bit for each region */
+	uint64_t *hot, *decided;     /* a bit for each page */
+	uint16_t *moved_sec;         /* second of its last move to another tier, and 1; 0: never */
+	uint64_t back_up, back_down; /* pages that came near, that went, less than SIM_BACK_SEC after the opposite */
+	double sec;
 	uint64_t node_pages[SIM_NODES_MAX];
 	uint64_t used[2][SIM_NODES_MAX];
 	double mass[2][SIM_ACCESSES_MAX][SIM_NODES_MAX];

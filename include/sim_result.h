@@ -60,6 +60,8 @@ struct sim_result {
 	double sample_oracle_hit_ratio; /* this one: at the end */
 	double speedup;                 /* accesses made, in parts of those that had been made if nothing were moved */
 	uint64_t moved_bytes, demoted_bytes;
+	/* Of them: less than SIM_BACK_SEC after the same page had been moved the other way. */
+	uint64_t back_up_bytes, back_down_bytes;
 	double move_seconds;  /* that moving took of a CPU, and */
 	double saved_seconds; /* that all threads together saved by it; below 0: that they lost */
 	/* With guard.holdout_percent: what the daemon says is saved of the accesses to slow nodes, and what truly is.

@@ -203,6 +203,8 @@ int sim_watch_end(struct sim_engine *e)
 	r->move_seconds = e->kernel.move_us / 1e6;
 	r->saved_seconds = (r->speedup - 1) * (double)e->scenario->threads * e->scenario->seconds;
 	r->demoted_bytes = bytes(e->kernel.demoted_pages);
+	r->back_up_bytes = bytes(e->place.back_up);
+	r->back_down_bytes = bytes(e->place.back_down);
 	r->user_seconds = (double)e->daemon_ns / 1e9;
 	r->guards = (struct sim_guards){
 		.against = stats_sum(e->stats, STAT_GUARD_AGAINST),

@@ -157,7 +157,8 @@ static int make_tables(struct sim_place *place)
 	place->huge = calloc(place->regions / 64 + 1, sizeof(uint64_t));
 	place->hot = calloc(place->pages / 64 + 1, sizeof(uint64_t));
 	place->decided = calloc(place->pages / 64 + 1, sizeof(uint64_t));
-	return place->huge && place->hot && place->decided ? 0 : -ENOMEM;
+	place->moved_sec = calloc(place->pages, sizeof(*place->moved_sec));
+	return place->huge && place->hot && place->decided && place->moved_sec ? 0 : -ENOMEM;
 }
 
 static int make_patterns(struct sim_place *place, char *error)
@@ -231,6 +232,7 @@ void sim_place_free(struct sim_place *place)
 	free(place->huge);
 	free(place->hot);
 	free(place->decided);
+	free(place->moved_sec);
 	for (size_t i = 0; i < place->n_patterns; i++)
 		sim_pattern_free(&place->pattern[i]);
 }
@@ -249,6 +251,7 @@ int sim_place_at(struct sim_place *place, double sec)
 {
 	bool changed = false;
 
+	place->sec = sec;
 	for (size_t i = 0; i < place->n_patterns; i++) {
 		struct sim_pattern *p = &place->pattern[i];
 		bool was_active = p->active;
@@ -260,12 +263,27 @@ int sim_place_at(struct sim_place *place, double sec)
 	return changed ? sim_place_rate(place) : 0;
 }
 
+/* It came near or went: what did the opposite a moment ago did it in vain. */
+static void count_back(struct sim_place *place, uint64_t page, bool came)
+{
+	unsigned int was = place->moved_sec[page],
+		     now = place->sec < UINT16_MAX - 1 ? (unsigned int)place->sec + 1 : was;
+
+	place->moved_sec[page] = (uint16_t)now;
+	if (was == 0 || now - was >= SIM_BACK_SEC)
+		return;
+	place->back_up += came;
+	place->back_down += !came;
+}
+
 static void count_move(struct sim_place *place, uint64_t page, int from, int to)
 {
 	struct sim_area *area = &place->area[sim_place_area(place, page)];
 	bool hot = bit(place->hot, page), came = place->near[to] && !place->near[from],
 	     went = !place->near[to] && place->near[from];
 
+	if (came || went)
+		count_back(place, page, came);
 	area->moved += came;
 	if (came)
 		sim_place_decide(place, page);

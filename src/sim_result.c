@@ -3,6 +3,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 
+#include "sim_place.h"
 #include "sim_result.h"
 
 #define DIGITS 6
@@ -96,22 +97,22 @@ static json_t *guards_json(const struct sim_guards *g)
 
 int sim_result_write_json(const struct sim_result *r, FILE *to)
 {
-	json_t *json =
-		json_pack("{s:s, s:s, s:I, s:f, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:f, s:f, s:f, "
-			  "s:I, s:o, "
-			  "s:o, s:o, "
-			  "s:o, s:o, s:o, s:o, s:o}",
-			  "scenario", r->scenario, "policy", r->policy, "seed", (json_int_t)r->seed, "seconds",
-			  r->seconds, "samples", (json_int_t)r->samples, "hot_bytes", (json_int_t)r->hot_bytes,
-			  "coverage", r->coverage, "decided", r->decided, "over_promotion", r->over_promotion,
-			  "hit_ratio", r->hit_ratio, "oracle_hit_ratio", r->oracle_hit_ratio, "sample_oracle_hit_ratio",
-			  r->sample_oracle_hit_ratio, "speedup", r->speedup, "moved_bytes", (json_int_t)r->moved_bytes,
-			  "demoted_bytes", (json_int_t)r->demoted_bytes, "move_seconds", r->move_seconds,
-			  "saved_seconds", r->saved_seconds, "user_seconds", r->user_seconds, "map_bytes",
-			  (json_int_t)r->map_bytes, "time_to_50", time_or_null(r->time_to_50), "time_to_90",
-			  time_or_null(r->time_to_90), "time_to_99", time_or_null(r->time_to_99), "holdout",
-			  holdout_json(r), "guards", guards_json(&r->guards), "parts", parts_json(r), "processes",
-			  processes_json(r), "series", series_json(r));
+	json_t *json = json_pack(
+		"{s:s, s:s, s:I, s:f, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:f, s:f, s:f, "
+		"s:I, s:o, "
+		"s:o, s:o, "
+		"s:o, s:o, s:o, s:o, s:o}",
+		"scenario", r->scenario, "policy", r->policy, "seed", (json_int_t)r->seed, "seconds", r->seconds,
+		"samples", (json_int_t)r->samples, "hot_bytes", (json_int_t)r->hot_bytes, "coverage", r->coverage,
+		"decided", r->decided, "over_promotion", r->over_promotion, "hit_ratio", r->hit_ratio,
+		"oracle_hit_ratio", r->oracle_hit_ratio, "sample_oracle_hit_ratio", r->sample_oracle_hit_ratio,
+		"speedup", r->speedup, "moved_bytes", (json_int_t)r->moved_bytes, "demoted_bytes",
+		(json_int_t)r->demoted_bytes, "back_up_bytes", (json_int_t)r->back_up_bytes, "back_down_bytes",
+		(json_int_t)r->back_down_bytes, "move_seconds", r->move_seconds, "saved_seconds", r->saved_seconds,
+		"user_seconds", r->user_seconds, "map_bytes", (json_int_t)r->map_bytes, "time_to_50",
+		time_or_null(r->time_to_50), "time_to_90", time_or_null(r->time_to_90), "time_to_99",
+		time_or_null(r->time_to_99), "holdout", holdout_json(r), "guards", guards_json(&r->guards), "parts",
+		parts_json(r), "processes", processes_json(r), "series", series_json(r));
 	int written;
 
 	if (!json)
@@ -166,6 +167,9 @@ void sim_result_write_text(const struct sim_result *r, FILE *to)
 			100 * r->saved, 100 * r->saved_margin, 100 * r->saved_truly);
 	fprintf(to, "  moved     %.2f GiB up, %.2f GiB down, in %.1f s; %.1f s of the threads' time saved\n",
 		gib(r->moved_bytes), gib(r->demoted_bytes), r->move_seconds, r->saved_seconds);
+	if (r->back_up_bytes + r->back_down_bytes > 0)
+		fprintf(to, "  in vain   %.2f GiB up less than %d s after they went down, %.2f GiB down so soon\n",
+			gib(r->back_up_bytes), SIM_BACK_SEC, gib(r->back_down_bytes));
 	write_guards(to, &r->guards);
 	fprintf(to,
 		"  cost      %.2f s of CPU for the daemon's own code, %.2f%% of a core (1%% is %.2f s); %.1f MiB of "

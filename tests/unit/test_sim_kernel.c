@@ -167,6 +167,33 @@ static void cold_pages_go_below_the_watermark(void)
 	sim_place_free(&rig.place);
 }
 
+/* Up, down, up again: each but the first counts, as long as a minute hasn't gone by. */
+static void moving_back_soon_is_counted(void)
+{
+	start(SIM_RIG_MACHINE SIM_RIG_HEAP SIM_RIG_HOT);
+	for (uint64_t i = 0; i < 100; i++)
+		sim_place_move(&rig.place, i, 0);
+	CU_ASSERT_EQUAL(rig.place.back_up, 0);
+	CU_ASSERT_EQUAL(sim_place_at(&rig.place, 30), 0);
+	for (uint64_t i = 0; i < 50; i++)
+		sim_place_move(&rig.place, i, 1);
+	CU_ASSERT_EQUAL(rig.place.back_down, 50);
+	CU_ASSERT_EQUAL(rig.place.back_up, 0);
+	CU_ASSERT_EQUAL(sim_place_at(&rig.place, 89), 0);
+	for (uint64_t i = 0; i < 20; i++)
+		sim_place_move(&rig.place, i, 0);
+	CU_ASSERT_EQUAL(rig.place.back_up, 20);
+	/* A minute after they went down, and more than that after they came up. */
+	CU_ASSERT_EQUAL(sim_place_at(&rig.place, 90), 0);
+	for (uint64_t i = 20; i < 50; i++)
+		sim_place_move(&rig.place, i, 0);
+	for (uint64_t i = 50; i < 100; i++)
+		sim_place_move(&rig.place, i, 1);
+	CU_ASSERT_EQUAL(rig.place.back_up, 20);
+	CU_ASSERT_EQUAL(rig.place.back_down, 50);
+	sim_place_free(&rig.place);
+}
+
 /* The daemon reads the machine as it reads a real one. */
 static void the_machine_is_read(void)
 {
@@ -204,4 +231,5 @@ static void the_machine_is_read(void)
 
 TEST_MAIN(sim_kernel, TEST(a_move_takes_its_time), TEST(each_page_has_its_answer),
 	  TEST(what_is_not_filled_is_not_there), TEST(a_full_node_ends_the_call), TEST(huge_pages),
-	  TEST(busy_pages_stay), TEST(cold_pages_go_below_the_watermark), TEST(the_machine_is_read))
+	  TEST(busy_pages_stay), TEST(cold_pages_go_below_the_watermark), TEST(moving_back_soon_is_counted),
+	  TEST(the_machine_is_read))

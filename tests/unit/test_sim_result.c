@@ -56,7 +56,7 @@ static void json_has_all_of_it(void)
 
 	text = as_json(&error);
 	doc = json_loads(text ? text : "", 0, NULL);
-	CU_ASSERT_EQUAL(json_object_size(doc), 27);
+	CU_ASSERT_EQUAL(json_object_size(doc), 29);
 	list = json_object_get(doc, "series");
 	CU_ASSERT_EQUAL(json_array_size(list), 3);
 	CU_ASSERT_EQUAL(json_integer_value(json_object_get(json_array_get(list, 2), "moved_bytes")), 1LL << 40);
