@@ -140,7 +140,8 @@ struct topology_room {
 	uint64_t high_bytes;  /* below it kswapd works */
 	uint64_t promo_bytes; /* the promotion watermark; high_bytes where the kernel shows none */
 	uint64_t present_bytes;
-	uint64_t low_bytes; /* an allocation that finds less wakes kswapd */
+	uint64_t low_bytes;    /* an allocation that finds less wakes kswapd */
+	uint64_t listed_bytes; /* in lists of the CPUs: free, but no part of free_bytes */
 };
 
 /*

@@ -18,7 +18,8 @@ struct zoneinfo_zone {
 	int nid; /* 0..NODE_MAX-1 */
 	uint64_t free_pages;
 	uint64_t min_pages, low_pages, high_pages;
-	uint64_t promo_pages; /* the promotion watermark; high_pages where the kernel shows none */
+	uint64_t promo_pages;  /* the promotion watermark; high_pages where the kernel shows none */
+	uint64_t listed_pages; /* free as well, but in lists of the CPUs (pagesets), which free_pages leaves out */
 	uint64_t spanned_pages, present_pages;
 	uint64_t start_pfn; /* first page of the span; 0 for a zone without memory, which has none */
 };

@@ -33,6 +33,7 @@ static int add_zone(void *ctx, const struct zoneinfo_zone *zone)
 	add_pages(&room->low_bytes, zone->low_pages, c->page_bytes);
 	add_pages(&room->high_bytes, zone->high_pages, c->page_bytes);
 	add_pages(&room->promo_bytes, zone->promo_pages, c->page_bytes);
+	add_pages(&room->listed_bytes, zone->listed_pages, c->page_bytes);
 	add_pages(&room->present_bytes, zone->present_pages, c->page_bytes);
 	return 0;
 }

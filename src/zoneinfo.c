@@ -38,6 +38,7 @@ struct parser {
 	int nid;
 	unsigned int seen; /* bits of enum field */
 	uint64_t value[FIELD_MAX];
+	uint64_t listed; /* sum of the per-CPU page sets */
 };
 
 static bool span_is(struct span s, const char *word)
@@ -109,6 +110,7 @@ static int end_zone(struct parser *parser, int (*fn)(void *ctx, const struct zon
 		.low_pages = v[FIELD_LOW],
 		.high_pages = v[FIELD_HIGH],
 		.promo_pages = parser->seen & 1u << FIELD_PROMO ? v[FIELD_PROMO] : v[FIELD_HIGH],
+		.listed_pages = parser->listed,
 		.spanned_pages = v[FIELD_SPANNED],
 		.present_pages = v[FIELD_PRESENT],
 		.start_pfn = parser->seen & 1u << FIELD_START ? v[FIELD_START] : 0,
@@ -132,6 +134,18 @@ static int begin_zone(struct parser *parser, struct span line)
 	return 0;
 }
 
+/* "count: 123" of one CPU's page set. */
+static int add_listed(struct parser *parser, struct span line)
+{
+	uint64_t value;
+
+	skip_spaces(&line);
+	if (take_number(&line, ZONEINFO_PAGES_MAX, &value) < 0)
+		return -EBADMSG;
+	parser->listed += value;
+	return parser->listed <= ZONEINFO_PAGES_MAX ? 0 : -EBADMSG;
+}
+
 static int zone_line(struct parser *parser, struct span line)
 {
 	struct span word;
@@ -140,6 +154,8 @@ static int zone_line(struct parser *parser, struct span line)
 
 	skip_spaces(&line);
 	word = take_word(&line);
+	if (span_is(word, "count:"))
+		return add_listed(parser, line);
 	if (span_is(word, "pages")) {
 		skip_spaces(&line);
 		word = take_word(&line);

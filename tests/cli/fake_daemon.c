@@ -55,8 +55,8 @@ static struct topology *make_topology(void)
 	nodeset_add(&topology.tiers[1].nodes, 1);
 	nodeset_add(&topology.top, 0);
 	nodeset_add(&topology.lower, 1);
-	rooms[0] = (struct topology_room){ 20ULL << 30, 1 << 30, 1 << 30, 96ULL << 30, 1 << 29 };
-	rooms[1] = (struct topology_room){ 2ULL << 30, 1 << 30, 1 << 30, 256ULL << 30, 1 << 29 };
+	rooms[0] = (struct topology_room){ 20ULL << 30, 1 << 30, 1 << 30, 96ULL << 30, 1 << 29, 0 };
+	rooms[1] = (struct topology_room){ 2ULL << 30, 1 << 30, 1 << 30, 256ULL << 30, 1 << 29, 0 };
 	return &topology;
 }
 

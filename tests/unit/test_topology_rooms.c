@@ -119,6 +119,24 @@ static void one_zone(void)
 	CU_ASSERT_EQUAL(zones.zone[0].start_pfn, 4096);
 }
 
+/* What the CPUs keep in lists of their own. */
+static void lists_are_added_up(void)
+{
+	struct zones zones;
+
+	CU_ASSERT_EQUAL(parse(HEAD WHOLE
+			      "  pagesets\n    cpu: 0\n              count:    31\n              high:     7\n"
+			      "    cpu: 1\n              count:    2000\n" START,
+			      &zones),
+			0);
+	CU_ASSERT_EQUAL(zones.zone[0].listed_pages, 2031);
+	CU_ASSERT_EQUAL(zones.zone[0].high_pages, 3);
+	CU_ASSERT_EQUAL(parse(HEAD WHOLE "              count:    many\n" START, &zones), -EBADMSG);
+	CU_ASSERT_EQUAL(parse(HEAD WHOLE "              count:    17592186044416\n              count: 1\n" START,
+			      &zones),
+			-EBADMSG);
+}
+
 static void what_else_stands_there(void)
 {
 	struct zones zones;
@@ -314,6 +332,6 @@ static void running_machine(void)
 	CU_ASSERT(rooms[0].promo_bytes >= rooms[0].high_bytes);
 }
 
-TEST_MAIN(topology_rooms, TEST(lab), TEST(failures_give_no_room), TEST(one_zone), TEST(what_else_stands_there),
-	  TEST(what_the_kernel_does_not_write), TEST(caller_may_stop), TEST(cut_at_each_byte), TEST(bytes_at_random),
-	  TEST(running_machine))
+TEST_MAIN(topology_rooms, TEST(lab), TEST(failures_give_no_room), TEST(one_zone), TEST(lists_are_added_up),
+	  TEST(what_else_stands_there), TEST(what_the_kernel_does_not_write), TEST(caller_may_stop),
+	  TEST(cut_at_each_byte), TEST(bytes_at_random), TEST(running_machine))
