@@ -70,6 +70,8 @@ MACHINE_UNUSED static void machine_new(struct machine *m)
 	/* Thousands of small files: in memory where that is possible. */
 	if (!tmp || strlen(tmp) > 40)
 		tmp = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+	/* Other users read it, too, as they do /proc and /sys. */
+	umask(022);
 	snprintf(m->dir, sizeof(m->dir), "%.40s/machine-XXXXXX", tmp);
 	if (!mkdtemp(m->dir) || fsroot_open(&m->root, m->dir) < 0)
 		abort();
