@@ -430,7 +430,7 @@ class Check:
         for turn in range(3 if self.long else 1):
             for (machine, ibs), tests in machines.items():
                 machine = f"{machine}-{ibs}" if ibs else machine
-                bound = sum(test.seconds for test in tests) + 400
+                bound = labvm.HOST_FACTOR * sum(test.seconds for test in tests) + 800
                 words = [LAB, "boot", "--out", os.path.join(OUT, f"lab-{machine}-{turn}"), "--tree", tree]
                 for program in programs:
                     words += ["--bin", os.path.join(build, program)]

@@ -21,8 +21,10 @@ from labcache import LabError, say
 from labimage import LAB, read
 
 TEST_SECONDS = 60  # of guest time, where a test does not say
-BOOT_SECONDS = 90  # of host time until the guest's first event
-GRACE_SECONDS = 20  # beyond a test's own bound, which the guest keeps itself
+BOOT_SECONDS = 180  # of host time until the guest's first event
+# A bound that the guest keeps itself may take longer for the host: what it gets done between two looks counts, see init.
+HOST_FACTOR = 2
+GRACE_SECONDS = 60  # beyond a test's own bound, which the guest keeps itself
 # With a host thread for each CPU, emulators before 8.1 now and then run kernel code
 # that was patched meanwhile, and the guest dies of "Oops: int3". Opening the first
 # event of a kind and switching NUMA balancing on both patch code; it happened about
@@ -257,7 +259,7 @@ class Run:
             self.current, self.lines_of_current = name, 0
             if name in self.not_started:
                 self.not_started.remove(name)
-            self.deadline = now + float(seconds) + GRACE_SECONDS
+            self.deadline = now + HOST_FACTOR * float(seconds) + GRACE_SECONDS
             self.waiting_for = f"the test {name}"
         elif word == "end" and self.current:
             self.end_of_test(rest)
@@ -380,7 +382,7 @@ def boot_tests(cache, options, tests, show=True, live=None):
                                                 folder, more, tree))
             command, module_folder = qemu_command(folder, stamp, machine, options, files, ibs)
             boot_seconds = BOOT_SECONDS * (labibs.BOOT_FACTOR if ibs else DEBIAN_BOOT_FACTOR if machine in DEBIAN else 1)
-            seconds = options.timeout or sum(test.seconds for test in tests) + boot_seconds
+            seconds = options.timeout or HOST_FACTOR * sum(test.seconds for test in tests) + boot_seconds
             run = Run(tests, out, show, live)
             run.deadline = time.monotonic() + boot_seconds
             why = "interrupted"

@@ -17,13 +17,25 @@ start_kind()
 	) > "$OUT/$kind.txt" 2>&1 &
 	eval "PID_$kind=$!"
 	KINDS="$KINDS $kind"
-	wait_for 30 test -s "/tmp/$kind.txt" || give_up "$kind starts" "$(tail -n 1 "$OUT/$kind.txt")"
+	wait_for 90 test -s "/tmp/$kind.txt" || give_up "$kind starts" "$(tail -n 1 "$OUT/$kind.txt")"
 }
 
 # kind_get NAME KEY: of its last report.
 kind_get()
 {
 	tail -n 1 "/tmp/$1.txt" | tr ' ' '\n' | sed -n "s/^$2=//p"
+}
+
+# kind_asked NAME: its last report is one that it made from now on.
+kind_asked()
+{
+	asked_before=$(grep -c '^final' "/tmp/$1.txt")
+	eval "kill -USR1 \$PID_$1" && wait_for 60 kind_answered "$1"
+}
+
+kind_answered()
+{
+	[ "$(grep -c '^final' "/tmp/$1.txt")" -gt "$asked_before" ]
 }
 
 # kind_near NAME PERCENT, for wait_for: so much of its hot pages is near.
@@ -42,6 +54,7 @@ is_left()
 # check_far NAME: no page of it has moved.
 check_far()
 {
+	kind_asked "$1" || not_ok "$1: it reports a placement" "no answer to SIGUSR1 within 60 s"
 	check "$1: no page has moved" "$(kind_get "$1" hot_near)/$(kind_get "$1" cold_near)" = "0/0"
 }
 
@@ -70,6 +83,7 @@ near_pages()
 {
 	near_sum=0
 	for near_kind in "$@"; do
+		kind_asked "$near_kind"
 		near_sum=$((near_sum + $(kind_get "$near_kind" hot_near) + $(kind_get "$near_kind" cold_near)))
 	done
 	echo $near_sum
