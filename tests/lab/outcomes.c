@@ -140,7 +140,7 @@ static struct moved move_patiently(pid_t pid, uint32_t n)
 {
 	struct moved moved = move(pid, 0, n), again = moved;
 
-	for (unsigned int pause_us = 100000; held(&again) > 0 && pause_us <= 800000; pause_us *= 2) {
+	for (unsigned int pause_us = 100000; held(&again) > 0 && pause_us <= 3200000; pause_us *= 2) {
 		usleep(pause_us);
 		again = move(pid, 0, n);
 		moved.by_result[MOVER_OK] += again.by_result[MOVER_OK];
@@ -338,14 +338,17 @@ static void ends_meanwhile(void)
 		_exit(0);
 	}
 	for (uint32_t first = 0; first + 512 <= given->n; first += 512) {
-		struct moved moved = move(pid, first, 512);
+		struct moved moved;
 
+		/* Where the killer is late, the last batch waits for it. */
+		if (first + 1024 > given->n)
+			waitpid(killer, NULL, 0);
+		moved = move(pid, first, 512);
 		atomic_fetch_add_explicit(&given->tried, 512, memory_order_relaxed);
 		ok += moved.by_result[MOVER_OK];
 		gone_pages += moved.by_result[MOVER_GONE];
 		odd += 512 - moved.by_result[MOVER_OK] - moved.by_result[MOVER_GONE];
 	}
-	waitpid(killer, NULL, 0);
 	stop(pid);
 	/* A page that was freed on its way, and one that was looked for after that. */
 	verdict("ends meanwhile", gone_pages > 0 && odd <= 512, "%zu moved, %zu gone, %zu neither", ok, gone_pages,
