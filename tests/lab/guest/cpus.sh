@@ -21,6 +21,11 @@ emitted()
 	ibs_value "$(grep "^cpu=$1 " "$IBS_DEBUG/stats")" emitted
 }
 
+daemon_knows_both()
+{
+	[ "$(cpus)" -eq 2 ]
+}
+
 both_active()
 {
 	[ "$(asked 0 active) $(asked 1 active)" = "1 1" ]
@@ -34,17 +39,18 @@ both_emitted()
 # both_sampled: each CPU has an event in its hardware, known to the daemon, and samples come from it. Both have work.
 both_sampled()
 {
-	if wait_for 20 both_active; then
+	if wait_for 60 both_active; then
 		ok "both CPUs have an event again"
 	else
 		not_ok "both CPUs have an event again" "active on CPU 0: $(asked 0 active), on CPU 1: $(asked 1 active)"
 	fi
+	wait_for 30 daemon_knows_both
 	check "and the daemon knows" "$(cpus)" -eq 2
 	seen_0=$(emitted 0) seen_1=$(emitted 1)
-	if wait_for 30 both_emitted; then
+	if wait_for 60 both_emitted; then
 		ok "both CPUs give samples"
 	else
-		not_ok "both CPUs give samples" "CPU 0: $(($(emitted 0) - seen_0)), CPU 1: $(($(emitted 1) - seen_1)) in 30 s"
+		not_ok "both CPUs give samples" "CPU 0: $(($(emitted 0) - seen_0)), CPU 1: $(($(emitted 1) - seen_1)) since"
 	fi
 }
 
@@ -77,5 +83,6 @@ sample_both_cpus()
 		'promote = { freq_threshold = 1; };'
 	start_pghotd || finish
 	start_hotset --total-mib 64 --hot-mib 16 --fill-node 1 --thp never --threads 2 --report-ms 4000
+	wait_for 30 daemon_knows_both
 	check "both CPUs are sampled" "$(cpus)" -eq 2
 }

@@ -83,6 +83,8 @@ all_on_one_node()
 samples_are_right()
 {
 	read_ibs period=512 config=$L3_MISSES ms=6000 pid="$HOTSET_PID" regions=1
+	# for a host that is slow
+	[ "$(got mine)" -ge 1000 ] || read_ibs period=512 config=$L3_MISSES ms=40000 pid="$HOTSET_PID" regions=1
 	note "$IBS_LINE"
 	check "a thousand samples of the workload" "$(got mine)" -ge 1000
 	check "all of them with the right page" "$(got right)/$(got wrong)" = "$(got mine)/0"
@@ -120,10 +122,15 @@ kernel_rules()
 	check "and starts again" "$(got unthrottles)" -gt 0
 	note "at 1000 a second: $(got samples) samples, $(got throttles) throttles"
 	echo "$rate" > $MAX_RATE
-	read_ibs period=8192 new-period=512 config=$L3_MISSES ms=4000
-	note "period 8192, then 512: $(got first_half), then $(got second_half) samples"
-	# sixteen times as many, but for what the host takes away meanwhile
-	check "a new period is acted on" "$(got second_half)" -ge $((2 * $(got first_half)))
+	# Sixteen times as many, but for what the host takes away meanwhile; and that hardly is the second half five times.
+	tries=0
+	while [ $tries -lt 5 ]; do
+		read_ibs period=8192 new-period=512 config=$L3_MISSES ms=4000
+		note "period 8192, then 512: $(got first_half), then $(got second_half) samples"
+		[ "$(got second_half)" -ge $((4 * $(got first_half))) ] && break
+		tries=$((tries + 1))
+	done
+	check "a new period is acted on" "$(got second_half)" -ge $((4 * $(got first_half)))
 	check "and samples say so" "$(got last_period)" -eq 512
 	check "what was asked for is on record" -n \
 		"$(grep 'cpu=0 .* config=0x90000 .* period=8192 .* programmed=512 ' $IBS_DEBUG/asked)"

@@ -25,7 +25,7 @@ is_free()
 # becomes KEY VALUE NAME: a change is there when tune returns, but a daemon may do it a little later.
 becomes()
 {
-	if wait_for 10 is_asked "$1" "$2"; then
+	if wait_for 60 is_asked "$1" "$2"; then
 		ok "$3"
 	else
 		not_ok "$3" "asked for: $(grep '^cpu=0 ' "$IBS_DEBUG/asked")"
@@ -151,7 +151,7 @@ options_of_unit()
 	check "status has it running" "$(source_get state)" = running
 	# Others can have the unit meanwhile.
 	wait_for 60 pghotctl pause > "$OUT/pause.txt" 2>&1
-	wait_for 10 is_free
+	wait_for 60 is_free
 	check "paused, the unit is free" $? -eq 0
 	check "status exits with 1" "$(wait_for 30 status_answers && echo "$STATUS_EXIT")" -eq 1
 	wait_for 60 pghotctl resume >> "$OUT/pause.txt" 2>&1
@@ -197,9 +197,9 @@ ibs_budget()
 	# Far too short for this budget: a sample costs the kernel 2 us by assumption, and the daemon more here.
 	write_conf 'sources = [ "ibs" ];' 'ibs = { period = 1024; };' 'sampling = { overhead_percent = 4.0; };'
 	start_pghotd || finish
-	wait_for 10 says_period
+	wait_for 60 says_period
 	check "a fixed period is kept" "$(asked programmed)" -eq 1024
-	if wait_for 30 paced_by 'costs more than the budget'; then
+	if wait_for 90 paced_by 'costs more than the budget'; then
 		ok "status says that it costs more than the budget"
 	else
 		not_ok "status says that it costs more than the budget" "$(source_get pace), cost $(source_get cost_ratio)"
@@ -207,7 +207,7 @@ ibs_budget()
 	check "and it is kept all the same" "$(asked programmed)" -eq 1024
 	cost=$(source_get cost_ratio)
 	tune ibs.period=0
-	if wait_for 20 period_moves up 1024; then
+	if wait_for 90 period_moves up 1024; then
 		ok "over the budget: the period grows"
 	else
 		not_ok "over the budget: the period grows" "$(asked programmed)"
@@ -234,7 +234,7 @@ ibs_budget()
 	sleep 5
 	before=$(asked programmed)
 	tune sampling.overhead_percent=0.5
-	if wait_for 30 period_moves up "$before"; then
+	if wait_for 90 period_moves up "$before"; then
 		ok "a smaller budget: it grows again"
 	else
 		not_ok "a smaller budget: it grows again" "$(asked programmed) after $before: $(source_get pace)"

@@ -54,22 +54,28 @@ job_ends()
 	stop_hotset
 }
 
+region_counts_all()
+{
+	status_answers && [ "$(counter promoted_pages)" -ge $((HOT_NEAR + COLD_NEAR)) ]
+}
+
 ibs_region()
 {
 	echo 0 > "$NUMAB"
 	OPS_PER_MISS=40
-	job region 50 1000000 90
+	job region 50 1000000 240
 	check "region: 95 % of the hot pages come near" $((JOB_NEAR * 20)) -ge $((HOT_TOTAL * 19))
 	region_samples=$SAMPLES
 	# what is moved late
 	sleep 3
 	place
 	check "region: at most 5 % of the cold pages are near" $((COLD_NEAR * 20)) -le "$COLD_TOTAL"
+	wait_for 30 region_counts_all
 	check "region: promoted_pages is no less than the placement shows" \
 		"$(status_get promoted_pages)" -ge $((HOT_NEAR + COLD_NEAR))
 	job_ends region
 	# As many samples in a window as the page rule needs: at the pace of the other it would never get there.
-	job page 2000 $((region_samples * 20)) 90
+	job page 2000 $((region_samples * 20)) 300
 	check "page: it had 20 times the samples" "$SAMPLES" -ge $((region_samples * 20))
 	# each page that was found, whether or not it was moved by then; some twice
 	page_found=$(counter became_ready)

@@ -66,17 +66,24 @@ degraded()
 	[ "$(status_get state)" = degraded ]
 }
 
+# For wait_for: what was on its way is through, a second adds nothing.
+came_to_rest()
+{
+	before_bytes=$(status_get promoted_bytes)
+	sleep 1
+	held_bytes=$(status_get promoted_bytes)
+	[ -n "$held_bytes" ] && [ "$held_bytes" = "$before_bytes" ]
+}
+
 # check_peace CAUSE COUNTER: what it looks like while the guard holds.
 check_peace()
 {
-	wait_for 10 degraded || true
+	wait_for 30 degraded || true
 	pghotctl status > "$OUT/status.txt"
 	check "status says so" "$(status_get state)" = degraded
 	check "with group and reason" -n "$(grep "^In peace.*/lab-$TEST: $1" "$OUT/status.txt")"
 	check "it counts" "$(status_get "counters.$2")" -ge 1
-	# What was on its way then is through.
-	sleep 1
-	held_bytes=$(status_get promoted_bytes)
+	wait_for 10 came_to_rest
 	sleep 5
 	promoted=$(status_get promoted_bytes)
 	if [ "$(json_get "$OUT/status.json" pressure.0.left_ns)" -gt 0 ]; then

@@ -1,18 +1,18 @@
 # what it must refuse, each with one line that says why, or survive
 # SPDX-License-Identifier: GPL-2.0-or-later
 # machine: two-tier
-# timeout: 120
+# timeout: 300
 # needs: pghotd pghotctl
 # shellcheck shell=dash
 
 echo 0 > "$NUMAB"
 
-# try FILE COMMAND...: at most 15 s; its status in TRIED, what it said in FILE.
+# try FILE COMMAND...: at most a minute; its status in TRIED, what it said in FILE.
 try()
 {
 	try_log=$OUT/$1
 	shift
-	timeout 15 "$@" > "$try_log" 2>&1
+	timeout 60 "$@" > "$try_log" 2>&1
 	TRIED=$?
 }
 
@@ -62,9 +62,13 @@ write_conf 'mode = "promote";' 'sources = [ "hint_faults" ];' \
 	'hint_faults = { manage_sysctls = false; };'
 : > "$OUT/pghotd.log"
 if start_pghotd; then
+	if wait_for 30 grep -q numa_balancing "$OUT/pghotd.log"; then
+		ok "it says that numa_balancing is 1"
+	else
+		not_ok "it says that numa_balancing is 1" "$(tail -n 1 "$OUT/pghotd.log")"
+	fi
 	sleep 2
-	check "numa_balancing = 1 is left alone" "$(cat "$NUMAB") $(cat "$RATE")" = "1 $rate_before"
-	check "and it says so" -n "$(grep numa_balancing "$OUT/pghotd.log")"
+	check "and leaves it alone" "$(cat "$NUMAB") $(cat "$RATE")" = "1 $rate_before"
 	stop_pghotd
 	check "and is left alone at the stop" "$(cat "$NUMAB") $(cat "$RATE")" = "1 $rate_before"
 fi

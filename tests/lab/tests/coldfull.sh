@@ -1,7 +1,7 @@
 # a full fast node, of cold memory, and a hot set on the slow one: the cold goes down, and the hot comes up
 # SPDX-License-Identifier: GPL-2.0-or-later
 # machine: two-tier
-# timeout: 400
+# timeout: 600
 # needs: hotset pghotd pghotctl
 # shellcheck shell=dash
 
@@ -48,7 +48,7 @@ else
 		"$(percent "$HOT_NEAR" "$HOT_TOTAL") % of $HOT_TOTAL are; $(json_get "$OUT/status.json" limiting); $(json_get "$OUT/status.json" room.state)"
 fi
 note "$HOT_NEAR of $HOT_TOTAL hot pages near after $(($(now_ms) - begin)) ms"
-settle || not_ok "promotion comes to rest" "still promoting 15 s later"
+settle || not_ok "promotion comes to rest" "still promoting a minute later"
 place
 down=$(status_get demoted_bytes)
 up=$(json_get "$OUT/status.json" promoted_bytes)

@@ -1,7 +1,7 @@
 # a CPU goes and comes back while pages are promoted: no error, and it is sampled again
 # SPDX-License-Identifier: GPL-2.0-or-later
 # machine: two-tier
-# timeout: 150
+# timeout: 400
 # needs: hotset pghotd pghotctl
 # shellcheck shell=dash
 
@@ -12,25 +12,38 @@ cpus()
 	grep -o '"cpus": *[0-9]*' "$OUT/status.json" | tr -cd '0-9\n' | sort -n | tail -n 1
 }
 
+both_cpus()
+{
+	[ "$(cpus)" -eq 2 ]
+}
+
+# logged WORDS NUMBER, for wait_for: so many lines. The next round begins when the daemon has told of the last one.
+logged()
+{
+	[ "$(grep -c "$1" "$OUT/pghotd.log")" -eq "$2" ]
+}
+
 online=/sys/devices/system/cpu/cpu1/online
 promote_conf
 fast_scan
 start_pghotd || finish
+wait_for 30 both_cpus
 check "both CPUs are sampled" "$(cpus)" -eq 2
 i=0
 while [ $i -lt 10 ]; do
-	echo 0 > $online
-	usleep 200000
-	echo 1 > $online
-	usleep 200000
 	i=$((i + 1))
+	echo 0 > $online
+	wait_for 30 logged 'CPU 1 went offline' $i || not_ok "it is told that the CPU went" "not in round $i"
+	echo 1 > $online
+	wait_for 30 logged 'CPU 1 came online: sampling' $i || not_ok "it is told that the CPU came" "not in round $i"
 done
 start_hotset --total-mib 128 --hot-mib 32 --fill-node 1 --thp never --threads 2
-if wait_for 40 hot_near_at_least 95; then
+if wait_for 90 hot_near_at_least 95; then
 	ok "the hot pages come near after ten rounds"
 else
 	not_ok "the hot pages come near after ten rounds" "$HOT_NEAR of $HOT_TOTAL"
 fi
+wait_for 30 both_cpus
 check "both CPUs are sampled again" "$(cpus)" -eq 2
 check "the log has ten comings and goings" \
 	"$(grep -c 'CPU 1 went offline' "$OUT/pghotd.log") $(grep -c 'CPU 1 came online: sampling' "$OUT/pghotd.log")" = "10 10"

@@ -1,7 +1,7 @@
 # the kernel faults on slow pages and promotes none of them: mode 2 at a rate of 0
 # SPDX-License-Identifier: GPL-2.0-or-later
 # machine: two-tier
-# timeout: 90
+# timeout: 240
 # needs: hotset
 # shellcheck shell=dash
 
@@ -21,7 +21,7 @@ two_rounds()
 }
 
 begin=$(now_ms)
-wait_for 40 two_rounds
+wait_for 120 two_rounds
 sleep 1
 place
 taken=$(($(vmstat numa_hint_faults) - faults))

@@ -1,7 +1,7 @@
 # a machine that slept is sampled again on every CPU, also on the one that never went, and the job gets done
 # SPDX-License-Identifier: GPL-2.0-or-later
 # machine: two-tier
-# timeout: 300
+# timeout: 400
 # ibs: ibs_op,ops_per_miss=40
 # needs: hotset pghotd pghotctl
 # shellcheck shell=dash disable=SC1091,SC2154
@@ -48,7 +48,7 @@ opened_anew()
 	[ "$(asked 0 opens)" -gt "$opens_0" ] && [ "$(asked 1 opens)" -gt "$opens_1" ]
 }
 
-if wait_for 20 opened_anew; then
+if wait_for 60 opened_anew; then
 	ok "each CPU's event is opened anew"
 else
 	not_ok "each CPU's event is opened anew" \

@@ -32,6 +32,11 @@ job_is_done
 stop_hotset
 check_identity
 note "lost $(status_get counters.lost)"
+each_going()
+{
+	[ "$(grep -c 'CPU 1 went offline' "$OUT/pghotd.log")" -eq $rounds ]
+}
+wait_for 30 each_going
 check "the log has each going" "$(grep -c 'CPU 1 went offline' "$OUT/pghotd.log")" -eq $rounds
 log_has_only 'CPU 1 (went offline|came online|is online): '
 stop_pghotd

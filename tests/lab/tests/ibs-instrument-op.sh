@@ -1,7 +1,7 @@
 # the lab's IBS as ibs_op: samples are right, far memory is slow, the truth is told
 # SPDX-License-Identifier: GPL-2.0-or-later
 # machine: two-tier
-# timeout: 300
+# timeout: 500
 # ibs: ibs_op
 # needs: hotset ibs_read
 # shellcheck shell=dash disable=SC1091,SC2154,SC2086

@@ -1,7 +1,7 @@
 # two nodes in one tier: the line to put into the configuration is printed, and works
 # SPDX-License-Identifier: GPL-2.0-or-later
 # machine: no-hmat
-# timeout: 60
+# timeout: 200
 # needs: pghotd pghotctl
 # shellcheck shell=dash
 
@@ -10,7 +10,7 @@ promote_conf
 check "the kernel sees one tier" \
 	"$(cat /sys/devices/virtual/memory_tiering/memory_tier*/nodelist)" = "0-1"
 start_pghotd || finish
-sleep 2
+wait_for 30 grep -qF "$line" "$OUT/pghotd.log"
 check "the log has the line to paste" -n "$(grep -F "$line" "$OUT/pghotd.log")"
 stop_pghotd
 check "it ends with status 0" "$PGHOTD_STATUS" -eq 0

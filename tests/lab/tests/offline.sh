@@ -38,7 +38,8 @@ start_hotset --total-mib 128 --hot-mib 48 --fill-node 1 --thp never
 start_pghotd || finish
 moving()
 {
-	[ "$(status_get promoted_pages)" -gt 0 ]
+	moving_now=$(status_get promoted_pages)
+	[ "${moving_now:-0}" -gt 0 ]
 }
 wait_for 60 moving || not_ok "promotion begins" "nothing within 60 s"
 i=0 refused=0 longest=0
@@ -54,7 +55,7 @@ while [ $i -lt $rounds ]; do
 done
 note "$((rounds - refused)) of $rounds times offline, in at most $longest ms; before, with nothing else going on, $alone_ms ms"
 check "the block goes offline each time" $refused -eq 0
-if wait_for 90 hot_near_at_least 95; then
+if wait_for 150 hot_near_at_least 95; then
 	ok "the hot pages come near"
 else
 	not_ok "the hot pages come near" "$HOT_NEAR of $HOT_TOTAL"

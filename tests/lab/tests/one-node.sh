@@ -1,7 +1,7 @@
 # without a slow tier it waits for one, and says so once
 # SPDX-License-Identifier: GPL-2.0-or-later
 # machine: one-node
-# timeout: 60
+# timeout: 200
 # needs: pghotd pghotctl
 # shellcheck shell=dash
 
@@ -13,7 +13,7 @@ says_slow_tier()
 promote_conf
 found=$(cat "$NUMAB")
 start_pghotd || finish
-wait_for 10 says_slow_tier
+wait_for 60 says_slow_tier
 sleep 5
 check "it says once that it waits for a slow tier" \
 	"$(grep -ci 'slow tier' "$OUT/pghotd.log")" -eq 1

@@ -1,7 +1,7 @@
-# the job: the hot pages are near within 20 s of the daemon's start, the cold ones stay
+# the job: the hot pages are near within 20 s of the daemon's first answer, the cold ones stay
 # SPDX-License-Identifier: GPL-2.0-or-later
 # machine: two-tier
-# timeout: 120
+# timeout: 240
 # needs: hotset pghotd pghotctl
 # shellcheck shell=dash
 

@@ -1,7 +1,7 @@
 # programs under an include, an exclude, a cpuset, fast_max_percent and a wish of their own: only what may move moves
 # SPDX-License-Identifier: GPL-2.0-or-later
 # machine: two-tier
-# timeout: 300
+# timeout: 600
 # needs: hotset pghotd pghotctl trouble
 # shellcheck shell=dash disable=SC1091,SC2154
 
@@ -76,7 +76,7 @@ is_explained()
 	pghotctl explain "$PID_part" > "$OUT/explain.txt" 2>&1
 	grep -q 'fast_max_percent' "$OUT/explain.txt"
 }
-if wait_for 30 is_explained; then
+if wait_for 60 is_explained; then
 	ok "part: explain names what holds its pages"
 else
 	not_ok "part: explain names what holds its pages" "$(grep 'May move' "$OUT/explain.txt")"

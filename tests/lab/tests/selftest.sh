@@ -1,7 +1,7 @@
 # the lab itself: two tiers, two nodes, and a workload whose pages are where it says
 # SPDX-License-Identifier: GPL-2.0-or-later
 # machine: two-tier
-# timeout: 60
+# timeout: 200
 # needs: hotset
 # shellcheck shell=dash
 

@@ -23,13 +23,21 @@ promote_conf 'kinds = { shared = true; };'
 start_pghotd || finish
 check_near shared 60
 settle
-promoted=$(status_get promoted_pages)
-near=$(near_pages shared)
-# Pages that the kernel was about to look at when the first daemon took its settings back are its own to move.
-by_kernel=$(($(vmstat numa_pages_migrated) - by_kernel))
-note "shared: promoted_pages $promoted, by the kernel $by_kernel, near $near"
-check "the shared pages moved" $((promoted + by_kernel)) -ge "$near"
-check "and each once" "$promoted" -le $((near + 64))
+moved_once()
+{
+	near=$(near_pages shared)
+	promoted=$(status_get promoted_pages)
+	# Pages that the kernel was about to look at when the first daemon took its settings back are its own to move.
+	moved_by_kernel=$(($(vmstat numa_pages_migrated) - by_kernel))
+	[ $((promoted + moved_by_kernel)) -ge "$near" ] && [ "$promoted" -le $((near + 64)) ]
+}
+# Some may come near between the looks.
+if wait_for 30 moved_once; then
+	ok "the shared pages moved, and each once"
+else
+	not_ok "the shared pages moved, and each once" "see the figures"
+fi
+note "shared: promoted_pages $promoted, by the kernel $moved_by_kernel, near $near"
 stop_pghotd
 check "it ends with status 0" "$PGHOTD_STATUS" -eq 0
 stop_kinds

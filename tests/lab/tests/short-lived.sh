@@ -1,7 +1,7 @@
 # a thousand short-lived programs a minute beside a busy one: no line of an error, and none of them is remembered
 # SPDX-License-Identifier: GPL-2.0-or-later
 # machine: two-tier
-# timeout: 600
+# timeout: 700
 # needs: hotset pghotd pghotctl trouble
 # shellcheck shell=dash disable=SC1091,SC2154
 

@@ -1,7 +1,7 @@
 # memory of a control group that goes to swap is left in peace, and moved again afterwards
 # SPDX-License-Identifier: GPL-2.0-or-later
 # machine: two-tier
-# timeout: 300
+# timeout: 500
 # needs: hotset pghotd pghotctl
 # modules: zram
 # shellcheck shell=dash disable=SC1091,SC2154

@@ -1,7 +1,7 @@
 # the exporter is started by its first scraper, unprivileged and without a network, and says whether pghotd runs
 # SPDX-License-Identifier: GPL-2.0-or-later
 # machine: debian
-# timeout: 120
+# timeout: 400
 # shellcheck shell=dash
 
 exporter()
@@ -45,6 +45,11 @@ check "counters are there" "$(grep -c '^pghotd_samples_total ' "$OUT/metrics.txt
 systemctl stop pghotd
 if wait_for 60 up_is 0; then ok "when pghotd stops it is not up"; else not_ok "when pghotd stops it is not up"; fi
 systemctl stop pghotd-exporter.socket
+is_gone()
+{
+	[ "$(exporter ActiveState)" = inactive ]
+}
+wait_for 60 is_gone
 check "with its socket it goes" "$(exporter ActiveState)" = inactive
 check "and nobody answers" "$(scrape; echo $?)" -ne 0
 check "no unit has failed" -z "$(systemctl --failed --no-legend --plain)"

@@ -1,7 +1,7 @@
 # beside a helper that systemd starts: rights of both, a helper that is killed, and who takes the daemon over
 # SPDX-License-Identifier: GPL-2.0-or-later
 # machine: debian
-# timeout: 180
+# timeout: 500
 # needs: hotset outsider
 # shellcheck shell=dash
 
@@ -67,6 +67,7 @@ becomes "it promotes" 60 status_exits 0
 check "as its own user" "$(main_has Uid | tr -s '\t ' '\n' | sort -u)" = "$(id -u pghotd)"
 # CAP_IPC_LOCK, CAP_SYS_PTRACE, CAP_SYS_NICE
 check "with three capabilities" "$(main_has CapEff)" = 0000000000884000
+wait_for 30 settings_are "2 0"
 check "the settings are set" "$(cat "$NUMAB") $(cat "$RATE")" = "2 0"
 check "what to put back is root's alone" "$(stat -c '%u %a' /run/pghotd-helper/saved)" = "0 600"
 check "the control socket is the group's" "$(stat -c '%G %a' /run/pghotd/bus)" = "pghot 660"
@@ -79,7 +80,7 @@ echo 1 > $online
 becomes "and opens the events of a CPU that came back" 60 both_cpus
 check "pghotd ran on" "$(property NRestarts)" -eq 0
 
-timeout 120 outsider "$(property MainPID)" > "$OUT/outsider.txt" 2>&1
+timeout 250 outsider "$(property MainPID)" > "$OUT/outsider.txt" 2>&1
 check "the attempts were made" $? -eq 0
 check "of all that was tried only its own event was had" "$(grep -v ^refused "$OUT/outsider.txt")" = "had an event of pghotd"
 check "each of the nineteen others was refused" "$(grep -c ^refused "$OUT/outsider.txt")" -eq 19
