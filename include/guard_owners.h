@@ -55,9 +55,9 @@ bool guard_owners_blame(struct guard_owners *guard, const struct config *config,
 void guard_owners_begin_recent(struct guard_owners *guard);
 
 /*
- * Pages play ping-pong, all processes taken together: are most of those that came back since
- * guard_owners_begin_recent() of one process? Then that one rests: true, as of guard_owners_step(), which sees it
- * later, when the process has had much promoted before that stayed. Its thread.
+ * Pages play ping-pong, all processes taken together: is it a few of them, each by what was promoted of it since
+ * guard_owners_begin_recent(), or one of which most are that came back? Then the one with most of it rests: true, as of
+ * guard_owners_step(), which sees it later when the process has had much promoted before that stayed. Its thread.
  */
 bool guard_owners_blame_back(struct guard_owners *guard, const struct config *config, uint64_t now_ns,
 			     struct stats_slot *stats);

@@ -14,9 +14,10 @@
 #include "rcu.h"
 #include "stats.h"
 
-#define WAYS      4                    /* places that one process may have in the table */
-#define BACK_MIN  40                   /* remembered pages of which a share is a share */
-#define FORGET_NS (120 * NSEC_PER_SEC) /* what was counted in longer than this says nothing together */
+#define WAYS       4  /* places that one process may have in the table */
+#define BACK_MIN   40 /* remembered pages of which a share is a share */
+#define BLAMED_MAX 4  /* one by one: where it is more of them it would take too long to come to rest */
+#define FORGET_NS  (120 * NSEC_PER_SEC) /* what was counted in longer than this says nothing together */
 
 struct entry {
 	uint32_t owner_slot;
@@ -293,26 +294,40 @@ void guard_owners_begin_recent(struct guard_owners *g)
 	pthread_mutex_unlock(&g->lock);
 }
 
+/* With the lock: by what was promoted last alone, or as most of all that came back? */
+static bool is_to_blame(const struct entry *e, const struct config *config, uint64_t all_back)
+{
+	if (!e->from_ns || e->rests || e->recent_back == 0)
+		return false;
+	return (uint64_t)e->recent_back * 2 > all_back ||
+	       (e->recent_up >= BACK_MIN && e->recent_back * 100.0 >= config->guard_ping_pong_percent * e->recent_up);
+}
+
 bool guard_owners_blame_back(struct guard_owners *g, const struct config *config, uint64_t now_ns,
 			     struct stats_slot *stats)
 {
-	struct entry begun = { .from_ns = 0 };
+	struct entry begun = { .from_ns = 0 }, *most = NULL;
 	uint64_t back = 0;
+	size_t n = 0;
 
 	pthread_mutex_lock(&g->lock);
 	for (size_t i = 0; i < GUARD_OWNERS_MAX; i++)
 		back += g->entry[i].recent_back;
 	for (size_t i = 0; i < GUARD_OWNERS_MAX; i++) {
 		struct entry *e = &g->entry[i];
-		double ratio;
 
-		if (e->rests || (uint64_t)e->recent_back * 2 <= back)
+		if (!is_to_blame(e, config, back))
 			continue;
-		ratio = (double)e->recent_back / e->recent_up;
-		begin_rest(g, e, config, now_ns);
-		e->back_ratio = ratio;
-		begun = *e;
-		break;
+		n++;
+		if (!most || e->recent_back > most->recent_back)
+			most = e;
+	}
+	if (most && n <= BLAMED_MAX) {
+		double ratio = (double)most->recent_back / most->recent_up;
+
+		begin_rest(g, most, config, now_ns);
+		most->back_ratio = ratio;
+		begun = *most;
 	}
 	pthread_mutex_unlock(&g->lock);
 	return report(g, config, &begun, stats);

@@ -283,6 +283,15 @@ BARS = {
         ("not where no process is judged by itself", [("region", {"fair": "false", "guard.ping_pong_percent": "0"})],
          lambda off: [at_most("coverage of quiet", part(off, "quiet")["coverage"], 0.5)]),
     ],
+    # None of the three has most of what goes up and down, so each must be found by itself; shares would hide that.
+    "pingpong-three": [
+        ("the other one goes on", [("region", {"fair": "false"})],
+         lambda region: [at_least("coverage of quiet", part(region, "quiet")["coverage"], 0.95),
+                         at_most("times that all were held", region["guards"]["against"], 0)]),
+        ("seen by hint faults", [("region", {"fair": "false", **FAULTS})],
+         lambda region: [at_least("coverage of quiet", part(region, "quiet")["coverage"], 0.95),
+                         at_most("times that all were held", region["guards"]["ping_pong"], 0)]),
+    ],
     # So little is moved of each that no process can be blamed, and hint faults of the slow node tell nothing of shares.
     "crowd": [
         ("held back", [REGION],

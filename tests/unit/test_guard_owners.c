@@ -209,12 +209,39 @@ static void the_one_whose_pages_come_back(void)
 	/* What was on its way of it still says nothing more. */
 	note(&r, 1, 50, 50);
 	CU_ASSERT_FALSE(guard_owners_blame_back(r.guard, &r.config, r.now_ns, r.slot));
-	/* Nobody has most of it. */
+	/* Nobody has most of it, and of none are there enough to tell. */
 	guard_owners_begin_recent(r.guard);
-	note(&r, 2, 50, 10);
-	note(&r, 3, 50, 10);
+	note(&r, 2, 30, 10);
+	note(&r, 3, 30, 10);
 	CU_ASSERT_FALSE(guard_owners_blame_back(r.guard, &r.config, r.now_ns, r.slot));
 	CU_ASSERT_EQUAL(stats_sum(r.stats, STAT_GUARD_PROCESS), 1);
+	/* Of one there are. */
+	note(&r, 3, 20, 1);
+	note(&r, 2, 9, 1);
+	CU_ASSERT(guard_owners_blame_back(r.guard, &r.config, r.now_ns, r.slot));
+	CU_ASSERT(rests(&r, 3));
+	CU_ASSERT_FALSE(rests(&r, 2));
+	rig_end(&r);
+}
+
+/* Among many that all go in circles it would take long to let them rest one by one. */
+static void too_many_are_to_blame(void)
+{
+	struct rig r;
+
+	rig_start(&r);
+	for (uint32_t slot = 1; slot <= 5; slot++)
+		note(&r, slot, 100, 9);
+	guard_owners_begin_recent(r.guard);
+	for (uint32_t slot = 1; slot <= 5; slot++)
+		note(&r, slot, 100, 20);
+	CU_ASSERT_FALSE(guard_owners_blame_back(r.guard, &r.config, r.now_ns, r.slot));
+	guard_owners_begin_recent(r.guard);
+	for (uint32_t slot = 1; slot <= 4; slot++)
+		note(&r, slot, 100, 20 + slot);
+	CU_ASSERT(guard_owners_blame_back(r.guard, &r.config, r.now_ns, r.slot));
+	CU_ASSERT(rests(&r, 4));
+	CU_ASSERT_FALSE(rests(&r, 1));
 	rig_end(&r);
 }
 
@@ -244,4 +271,4 @@ static void many_processes(void)
 
 TEST_MAIN(guard_owners, TEST(one_rests_and_others_go_on), TEST(the_worst_first), TEST(few_say_nothing),
 	  TEST(it_is_tried_again), TEST(slow_lets_a_sixteenth_go), TEST(the_one_that_is_to_blame),
-	  TEST(the_one_whose_pages_come_back), TEST(many_processes))
+	  TEST(the_one_whose_pages_come_back), TEST(too_many_are_to_blame), TEST(many_processes))
