@@ -18,6 +18,11 @@ measure()
 	RATE_5S=$(($(vmstat pgmigrate_success) - measure_begin))
 }
 
+by_exchange()
+{
+	[ "$(status_get room.way)" = exchange ]
+}
+
 echo 1 > "$DEMOTION"
 echo 0 > "$NUMAB"
 fast_scan
@@ -62,6 +67,13 @@ if [ -n "$fell" ] && [ "$fell" -le 65000 ]; then
 	ok "migrations fall by 90 % within a minute"
 else
 	not_ok "migrations fall by 90 % within a minute" "fell after ${fell:-never} ms"
+fi
+# Nothing tells of that; it is looked at once a minute.
+echo 0 > "$DEMOTION"
+if wait_for 100 by_exchange; then
+	ok "the way is another one when demotion is switched off"
+else
+	not_ok "the way is another one when demotion is switched off" "it is still $(status_get room.way)"
 fi
 stop_pghotd
 check "it ends with status 0" "$PGHOTD_STATUS" -eq 0
