@@ -98,6 +98,12 @@ void manage_ask(struct manage *manage, struct owner *owner, uint64_t addr, uint6
 void manage_ask_share(const struct manage *manage, const struct rules *rules, uint64_t tier_bytes, uint64_t page_bytes,
 		      struct manage_answer *answer);
 
+/*
+ * @config is the one that holds now: from here on, until manage_step() has taken its rules, nothing is known of any
+ * process. Any thread; migrators, at the start of a pass. @manage may be NULL.
+ */
+void manage_expect(struct manage *manage, const struct config *config);
+
 /* Index of the rule that holds for @owner; -1: none, or not known yet, and then a look is asked for. As manage_ask().
  */
 int manage_rule(struct manage *manage, struct owner *owner);

@@ -64,6 +64,9 @@ bool rules_want_user(const struct rules *rules);
 
 bool rules_same(const struct rules *a, const struct rules *b);
 
+/* Differs between rules that differ, but by a chance of one in 2^64. */
+uint64_t rules_hash(const struct rules *rules);
+
 /* A rule that says nothing yet. */
 void rule_init(struct rule *rule);
 

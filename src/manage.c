@@ -49,6 +49,9 @@ struct manage {
 	struct manage_fast *fast;
 	_Atomic bool asked;   /* some owner is; A1 release after the owner's own pairs with A2 acquire */
 	_Atomic bool reading; /* relaxed: for the watchdog */
+	/* By which rules processes are known (0: none yet; A3 release after what was known by others is forgotten pairs
+	 * with A4 acquire), and those that hold now (relaxed: it stands for itself). */
+	_Atomic uint64_t taken, expected;
 
 	/* The manage thread's own. */
 	bool has_rules;
@@ -158,6 +161,26 @@ static uint64_t read_word(const struct owner *owner, struct manage_answer *ret, 
 	return word;
 }
 
+/*
+ * The same, and when that was found in @ret_looked_ns; nothing, and never, as long as what is known is by rules that
+ * don't hold any more. Relaxed, all but the rules: a late look costs one answer that is a little older.
+ */
+static uint64_t read_word_now(const struct manage *manage, const struct owner *owner, struct manage_answer *ret,
+			      unsigned int *ret_kinds, uint64_t *ret_looked_ns)
+{
+	uint64_t taken = atomic_load_explicit(&manage->taken, memory_order_acquire); /* A4 */
+
+	if (taken == 0 || taken == atomic_load_explicit(&manage->expected, memory_order_relaxed)) {
+		*ret_looked_ns = atomic_load_explicit(&owner->looked_ns, memory_order_relaxed);
+		return read_word(owner, ret, ret_kinds);
+	}
+	*ret = (struct manage_answer){ .rule = -1, .target_nid = -1 };
+	*ret_kinds = 0;
+	*ret_looked_ns = 0;
+	wait_for_a_look(ret);
+	return 0;
+}
+
 void manage_known(const struct owner *owner, struct manage_answer *ret)
 {
 	unsigned int kinds;
@@ -179,8 +202,7 @@ int manage_rule(struct manage *manage, struct owner *owner)
 
 	if (!manage)
 		return -1;
-	word = read_word(owner, &answer, &kinds);
-	looked_ns = atomic_load_explicit(&owner->looked_ns, memory_order_relaxed); /* as in manage_ask() */
+	word = read_word_now(manage, owner, &answer, &kinds, &looked_ns);
 	if (word == 0 && is_look_due(word, looked_ns, clock_now_ns(manage->clock)))
 		ask_for_a_look(manage, owner);
 	return answer.rule;
@@ -195,9 +217,7 @@ void manage_ask(struct manage *manage, struct owner *owner, uint64_t addr, uint6
 	*ret = (struct manage_answer){ .verdict = MANAGE_MOVE, .target_nid = -1, .rule = -1 };
 	if (!manage)
 		return;
-	/* Relaxed, both: a late look costs one answer that is a little older. */
-	word = read_word(owner, ret, &kinds);
-	looked_ns = atomic_load_explicit(&owner->looked_ns, memory_order_relaxed);
+	word = read_word_now(manage, owner, ret, &kinds, &looked_ns);
 	if (is_look_due(word, looked_ns, now_ns))
 		ask_for_a_look(manage, owner);
 	if (ret->verdict == MANAGE_WAIT || ret->verdict == MANAGE_LEAVE)
@@ -261,6 +281,22 @@ static uint8_t kinds_of(const struct config *config)
 			 (config->kinds_locked ? KIND_LOCKED : 0) | (config->kinds_file ? KIND_FILE : 0));
 }
 
+static uint64_t hash_of(const struct config *config)
+{
+	uint64_t hash = rules_hash(&config->manage_rules) * 32 + kinds_of(config) * 2 + config->manage_default;
+
+	return hash ? hash : 1;
+}
+
+void manage_expect(struct manage *manage, const struct config *config)
+{
+	uint64_t hash = manage ? hash_of(config) : 0;
+
+	/* Mostly it is the same: then no cache line changes hands. */
+	if (manage && atomic_load_explicit(&manage->expected, memory_order_relaxed) != hash)
+		atomic_store_explicit(&manage->expected, hash, memory_order_relaxed);
+}
+
 /* A change of the rules holds at once: all that was found by the old ones is forgotten. */
 static void take_rules(struct manage *manage, const struct config *config)
 {
@@ -276,6 +312,8 @@ static void take_rules(struct manage *manage, const struct config *config)
 		forget(manage);
 	manage_fast_forget(manage->fast);
 	manage->has_rules = true;
+	manage_expect(manage, config);
+	atomic_store_explicit(&manage->taken, hash_of(config), memory_order_release); /* A3 */
 }
 
 static uint64_t make_word(enum manage_verdict verdict, enum manage_reason reason, unsigned int kinds, int rule, int nid,

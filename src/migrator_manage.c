@@ -17,6 +17,7 @@ void migrator_manage_start(struct migrator_pass_state *p)
 	struct migrator *m = p->m;
 	uint64_t share = (uint64_t)nodeset_count(&p->topology->lower) * m->params.parts;
 
+	manage_expect(m->params.manage, p->config);
 	manage_left_tick(m->left, p->start_ns);
 	p->fast_tier_bytes = manage_fast_tier_bytes(p->topology);
 	p->by_region = p->config->promote_policy == POLICY_REGION;

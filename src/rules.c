@@ -149,6 +149,32 @@ bool rules_same(const struct rules *a, const struct rules *b)
 	return true;
 }
 
+/* FNV-1a. */
+static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t n)
+{
+	const unsigned char *p = bytes;
+
+	for (size_t i = 0; i < n; i++)
+		hash = (hash ^ p[i]) * UINT64_C(0x100000001b3);
+	return hash;
+}
+
+uint64_t rules_hash(const struct rules *rules)
+{
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+	for (int i = 0; i < rules->n; i++) {
+		const struct rule *r = &rules->rule[i];
+		const int64_t numbers[] = { r->mode,       r->kinds_set,        r->kinds,
+					    r->target_nid, r->rate_mib_per_sec, r->min_rss_mib,
+					    r->policy,     r->fast_max_percent };
+
+		hash = hash_bytes(hash, r->match, strlen(r->match) + 1);
+		hash = hash_bytes(hash, numbers, sizeof(numbers));
+	}
+	return hash;
+}
+
 void rule_init(struct rule *rule)
 {
 	*rule = (struct rule){ .target_nid = -1, .rate_mib_per_sec = -1, .fast_max_percent = -1, .policy = -1 };

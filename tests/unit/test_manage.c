@@ -482,6 +482,29 @@ static void an_unknown_share_waits(void)
 	managed_rig_free(rig);
 }
 
+/* The thread that looks may be busy with a large process for seconds: nobody waits for it to stop what may not move. */
+static void new_rules_hold_at_once(void)
+{
+	struct rig *rig = managed_rig();
+
+	put_process(rig, 100, 40);
+	CU_ASSERT_EQUAL(moves(rig), 40);
+	rig_hot(rig, 100, 40, 40, 4136, 0);
+	set_rule(rig, "user:5", RULE_OFF);
+	CU_ASSERT_EQUAL(rig_pass(rig), 0);
+	CU_ASSERT_EQUAL(rig->kernel.moved_pages, 40);
+	CU_ASSERT_EQUAL(rig->result.limit, LIMIT_WAITING);
+	look(rig);
+	CU_ASSERT_EQUAL(rig_pass(rig), 0);
+	CU_ASSERT_EQUAL(rig->kernel.moved_pages, 40);
+	CU_ASSERT(left(rig, LEFT_RULE) > 38 * RIG_PAGE);
+	/* And so does their end. */
+	rig_hot(rig, 100, 40, 40, 4136, 0);
+	rig->config.manage_rules.n = 0;
+	CU_ASSERT_EQUAL(moves(rig), 40);
+	managed_rig_free(rig);
+}
+
 static void failures_cost_no_rate(void)
 {
 	struct rig *rig = managed_rig();
@@ -667,7 +690,7 @@ static void every_reason_has_its_name(void)
 TEST_MAIN(manage, TEST(what_is_not_known_stays_for_now), TEST(files_that_are_missing), TEST(all_that_is_left_alone),
 	  TEST(kinds_can_be_allowed), TEST(rules_change), TEST(a_rule_may_observe),
 	  TEST(observing_leaves_the_same_alone), TEST(a_rule_has_its_target), TEST(a_rule_has_its_rate),
-	  TEST(a_rule_has_its_share_of_the_fast_tier), TEST(an_unknown_share_waits), TEST(failures_cost_no_rate),
-	  TEST(a_cpuset_closes_a_node_to_a_process), TEST(a_fork_passes), TEST(looks_again),
-	  TEST(looks_cost_a_hundredth), TEST(a_step_has_its_budget), TEST(another_process_of_that_pid),
-	  TEST(every_reason_has_its_name))
+	  TEST(a_rule_has_its_share_of_the_fast_tier), TEST(an_unknown_share_waits), TEST(new_rules_hold_at_once),
+	  TEST(failures_cost_no_rate), TEST(a_cpuset_closes_a_node_to_a_process), TEST(a_fork_passes),
+	  TEST(looks_again), TEST(looks_cost_a_hundredth), TEST(a_step_has_its_budget),
+	  TEST(another_process_of_that_pid), TEST(every_reason_has_its_name))

@@ -280,5 +280,33 @@ static void what_is_wrong_is_refused(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(error, "too many rules"));
 }
 
+static void the_hash_tells_rules_apart(void)
+{
+	static struct rules all[10], none;
+
+	for (size_t i = 0; i < 10; i++) {
+		all[i].n = 1;
+		rule_init(&all[i].rule[0]);
+		strcpy(all[i].rule[0].match, "user:5");
+	}
+	all[1].rule[0].match[5] = '6';
+	all[2].rule[0].mode = RULE_OFF;
+	all[3].rule[0].kinds_set = KIND_SHARED;
+	all[4].rule[0].kinds = KIND_SHARED;
+	all[5].rule[0].target_nid = 0;
+	all[6].rule[0].rate_mib_per_sec = 0;
+	all[7].rule[0].min_rss_mib = 1;
+	all[8].rule[0].policy = 0;
+	all[9].rule[0].fast_max_percent = 0;
+	for (size_t i = 0; i < 10; i++) {
+		const struct rules copy = all[i];
+
+		CU_ASSERT_EQUAL(rules_hash(&all[i]), rules_hash(&copy));
+		CU_ASSERT_NOT_EQUAL(rules_hash(&all[i]), rules_hash(&none));
+		for (size_t k = 0; k < i; k++)
+			CU_ASSERT_NOT_EQUAL(rules_hash(&all[i]), rules_hash(&all[k]));
+	}
+}
+
 TEST_MAIN(rules, TEST(patterns_fit), TEST(patterns_fit_as_by_hand), TEST(each_kind_matches), TEST(the_first_one_holds),
-	  TEST(rules_go_round), TEST(what_is_wrong_is_refused))
+	  TEST(rules_go_round), TEST(what_is_wrong_is_refused), TEST(the_hash_tells_rules_apart))
