@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <libconfig.h>
 #include <limits.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -395,6 +396,14 @@ static int check_memory(const struct sim_scenario *s, const struct sim_memory *m
 	return 0;
 }
 
+/* Does it go over regions of 2 MiB as a whole? */
+static bool is_by_region(const struct sim_access *a, const struct sim_memory *m)
+{
+	double mib = a->mib > 0 ? a->mib : m->mib - (a->first_mib > 0 ? a->first_mib : 0);
+
+	return fmod(mib, 2) == 0 && fmod(a->first_mib, 2) == 0;
+}
+
 static int check_access(const struct sim_scenario *s, const struct sim_access *a, char *error)
 {
 	const struct sim_memory *m = memory_of(s, a);
@@ -405,6 +414,10 @@ static int check_access(const struct sim_scenario *s, const struct sim_access *a
 		return fail(error, "%s: access %s goes beyond its memory", s->name, a->name);
 	if (a->one_in & (a->one_in - 1))
 		return fail(error, "%s: access %s: one_in is no power of two", s->name, a->name);
+	/* Of a part of a region there may be none, or all of them. */
+	if (a->one_in > 1 && !is_by_region(a, m))
+		return fail(error, "%s: access %s: with one_in its first_mib and its size are multiples of 2 MiB",
+			    s->name, a->name);
 	if (a->fills && (a->pattern != SIM_SWEEP || !a->once))
 		return fail(error, "%s: access %s: what fills is a sweep, once", s->name, a->name);
 	if (a->node >= (int64_t)s->n_nodes || s->nodes[a->node].cpus == 0)

@@ -99,6 +99,16 @@ static void what_does_not_fit_together_is_named(void)
 	}
 	CU_ASSERT_EQUAL(parse("seconds = 5;"), 0);
 	CU_ASSERT_EQUAL(sim_scenario_check(&scenario, error), -EINVAL);
+	for (int i = 0; i < 3; i++) {
+		static const char *const first[] = { "2", "-1", "2" }, *const size[] = { "1", "2", "4" };
+
+		CU_ASSERT_EQUAL(parse(GOOD), 0);
+		CU_ASSERT_EQUAL(sim_scenario_set(&scenario, "accesses.hot.one_in", "4", error), 0);
+		CU_ASSERT_EQUAL(sim_scenario_set(&scenario, "accesses.hot.first_mib", first[i], error), 0);
+		CU_ASSERT_EQUAL(sim_scenario_set(&scenario, "accesses.hot.mib", size[i], error), 0);
+		CU_ASSERT_EQUAL(sim_scenario_check(&scenario, error), i < 2 ? -EINVAL : 0);
+		CU_ASSERT(i == 2 || strstr(error, "multiples of 2 MiB"));
+	}
 }
 
 static void any_key_can_be_set(void)
