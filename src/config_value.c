@@ -10,7 +10,8 @@
 #include "config_value.h"
 #include "parse.h"
 
-#define KEY_MAX 64 /* longer than any key; a longer one is a typo beyond help */
+#define BEGINNING_MIN 3  /* of a name: with fewer letters anything is meant */
+#define KEY_MAX       64 /* longer than any key; a longer one is a typo beyond help */
 
 /* Bits of the kernel's enabled_sources; mm/pghot-tunables.c of the posted series. */
 #define SOURCES_HINT_FAULTS 0x1
@@ -149,6 +150,11 @@ static void nearest_key(const char *key, char *ret)
 		/* A key in the wrong group, or outside of its group. */
 		if (by_leaf < d)
 			d = by_leaf;
+		/* In capitals, or without the unit at its end. */
+		if (strcasecmp(key, candidate) == 0 ||
+		    (strlen(leaf_of(key)) >= BEGINNING_MIN && strncmp(key, candidate, strlen(key)) == 0 &&
+		     candidate[strlen(key)] == '_'))
+			d = 0;
 		if (d < best) {
 			best = d;
 			snprintf(ret, KEY_MAX, "%s", candidate);
