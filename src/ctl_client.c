@@ -66,14 +66,21 @@ static void say_who_may(const char *path, char *error)
 
 static int explain(const struct ctl_client *client, const char *path, int r, char *error)
 {
+	struct stat st;
+
 	switch (r) {
 	case -ENOENT:
 	case -ECONNREFUSED:
-		snprintf(error, CTL_CLIENT_ERROR_MAX,
-			 "pghotd is not running: nobody answers at %s (start it: systemctl start pghotd; why it "
-			 "stopped: "
-			 "journalctl -u pghotd)",
-			 path);
+		if (stat(path, &st) == 0 && !S_ISSOCK(st.st_mode))
+			snprintf(error, CTL_CLIENT_ERROR_MAX,
+				 "%s is no socket: without --socket and PGHOTCTL_SOCKET it is " BUS_SOCKET_PATH, path);
+		else
+			snprintf(error, CTL_CLIENT_ERROR_MAX,
+				 "pghotd is not running: nobody answers at %s (start it: systemctl start pghotd; why "
+				 "it "
+				 "stopped: "
+				 "journalctl -u pghotd)",
+				 path);
 		return -ECONNREFUSED;
 	case -EACCES:
 	case -EPERM:

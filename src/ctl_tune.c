@@ -112,15 +112,25 @@ static int set_option(const char *key, const char *value)
 
 int ctl_verb_tune(char **args, int n_args)
 {
-	char *equals = n_args ? strchr(args[0], '=') : NULL;
+	char *equals = n_args ? strchr(args[0], '=') : NULL, *end;
 
+	if (n_args > 2 && args[1][0] == '=')
+		return ctl_fail(EXIT_BAD_USAGE, "tune: write it as one word: pghotctl tune '%s=%s'", args[0], args[2]);
+	if (n_args > 2 || (n_args == 2 && equals && strchr(args[1], '=')))
+		return ctl_fail(EXIT_BAD_USAGE, "tune: one option at a time: pghotctl tune '%s'", args[0]);
 	if (n_args == 2)
 		return ctl_fail(EXIT_BAD_USAGE, "tune: write key and value as one word: pghotctl tune '%s=%s'", args[0],
 				equals ? "..." : args[1]);
 	if (equals == args[0] && equals)
 		return ctl_fail(EXIT_BAD_USAGE, "tune: there is no key before the \"=\"");
-	if (equals)
-		*equals++ = '\0';
+	/* As it is written in the file: blanks around the "=" belong to neither. */
+	if (equals) {
+		for (end = equals; end > args[0] && end[-1] == ' '; end--)
+			;
+		*end = '\0';
+		equals++;
+		equals += strspn(equals, " ");
+	}
 	if (ctl_flag[FLAG_save])
 		return ctl_save(n_args ? args[0] : NULL, equals);
 	return equals ? set_option(args[0], equals) : list_options(n_args ? args[0] : NULL);

@@ -18,6 +18,7 @@
 
 #define VERB_COLUMNS 29 /* of the help, before what a verb or a flag does */
 #define FLAG_COLUMNS 26
+#define FLAGS_MAX    256
 
 struct verb {
 	const char *name;
@@ -191,14 +192,40 @@ static const struct verb *find_verb(const char *name)
 	return NULL;
 }
 
+/* What other programs call it, or what is another program's. */
+static const struct {
+	const char *word, *meant;
+} elsewhere[] = {
+	{ "check", "pghotctl doctor, or pghotd --check-config" },
+	{ "config", "pghotctl tune" },
+	{ "continue", "pghotctl resume" },
+	{ "disable", "systemctl disable pghotd" },
+	{ "enable", "systemctl enable pghotd" },
+	{ "get", "pghotctl tune KEY" },
+	{ "info", "pghotctl status" },
+	{ "list", "pghotctl tune, or pghotctl top" },
+	{ "log", "pghotctl events, or journalctl -u pghotd" },
+	{ "logs", "pghotctl events, or journalctl -u pghotd" },
+	{ "observe", "pghotctl mode observe" },
+	{ "promote", "pghotctl mode promote" },
+	{ "restart", "systemctl restart pghotd" },
+	{ "set", "pghotctl tune KEY=VALUE" },
+	{ "show", "pghotctl status, or pghotctl tune KEY" },
+	{ "start", "systemctl start pghotd" },
+	{ "stats", "pghotctl status, or pghotctl metrics" },
+	{ "stop", "pghotctl pause, or systemctl stop pghotd" },
+	{ "version", "pghotctl --version" },
+};
+
 /* The line for a word that is no verb: what was meant, if that can be told. */
 static int no_such_verb(const char *word)
 {
 	const char *nearest = NULL;
 	unsigned int best = UINT_MAX;
 
-	if (strcmp(word, "observe") == 0 || strcmp(word, "promote") == 0)
-		return ctl_fail(EXIT_BAD_USAGE, "no such verb: %s; did you mean pghotctl mode %s?", word, word);
+	for (size_t i = 0; i < sizeof(elsewhere) / sizeof(elsewhere[0]); i++)
+		if (strcmp(word, elsewhere[i].word) == 0)
+			return ctl_fail(EXIT_BAD_USAGE, "no such verb: %s; did you mean %s?", word, elsewhere[i].meant);
 	for (size_t i = 0; i < N_VERBS; i++) {
 		unsigned int d = parse_distance(word, verbs[i].name);
 
@@ -211,36 +238,6 @@ static int no_such_verb(const char *word)
 	if (best > 1 + strlen(word) * 2 / 5)
 		return ctl_fail(EXIT_BAD_USAGE, "no such verb: %.100s", word);
 	return ctl_fail(EXIT_BAD_USAGE, "no such verb: %s; did you mean %s?", word, nearest);
-}
-
-/* Into ctl_flag. 0, or the exit status. */
-static int parse_flags(int argc, char **argv)
-{
-	struct option options[FLAG_MAX + 1] = { 0 };
-	char letters[2 * FLAG_MAX + 2] = ":";
-	size_t used = 1;
-	int c, at;
-
-	for (size_t i = 0; i < FLAG_MAX; i++) {
-		options[i] = (struct option){ flags[i].name, flags[i].arg ? required_argument : no_argument, NULL,
-					      256 + (int)i };
-		if (flags[i].letter)
-			letters[used++] = (char)flags[i].letter;
-	}
-	letters[used] = '\0';
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, letters, options, NULL)) >= 0) {
-		if (c == ':')
-			return ctl_fail(EXIT_BAD_USAGE, "%s wants a value", argv[optind - 1]);
-		if (c == '?')
-			return ctl_fail(EXIT_BAD_USAGE, "no such option: %s", argv[optind - 1]);
-		at = c - 256;
-		for (size_t i = 0; c < 256 && i < FLAG_MAX; i++)
-			if (flags[i].letter == c)
-				at = (int)i;
-		ctl_flag[at] = optarg ? optarg : "";
-	}
-	return 0;
 }
 
 static bool takes(const char *verb_list, const char *verb)
@@ -267,6 +264,71 @@ static int check_flags(const char *verb)
 	return 0;
 }
 
+/* The flags that go with @verb alone, and with it others: " [--for TIME]". */
+static const char *flags_of(const char *verb, char buf[FLAGS_MAX])
+{
+	size_t used = 0;
+
+	buf[0] = '\0';
+	for (size_t i = 0; i < FLAG_MAX && used < FLAGS_MAX; i++)
+		if (*flags[i].verbs && takes(flags[i].verbs, verb))
+			used += (size_t)snprintf(buf + used, FLAGS_MAX - used, " [--%s%s%s]", flags[i].name,
+						 flags[i].arg ? " " : "", flags[i].arg ? flags[i].arg : "");
+	return buf;
+}
+
+static int wrong_words(const struct verb *verb)
+{
+	char list[FLAGS_MAX];
+
+	return ctl_fail(EXIT_BAD_USAGE, "usage: pghotctl %s%s%s%s", verb->name, *verb->args ? " " : "", verb->args,
+			flags_of(verb->name, list));
+}
+
+/* Which flags there are depends on the verb, which may come later. */
+static int no_such_flag(const char *word, int argc, char **argv)
+{
+	char list[FLAGS_MAX];
+
+	for (int i = 1; i < argc; i++) {
+		const struct verb *verb = find_verb(argv[i]);
+
+		if (verb && *flags_of(verb->name, list))
+			return ctl_fail(EXIT_BAD_USAGE, "no such option: %s; %s has%s", word, verb->name, list);
+	}
+	return ctl_fail(EXIT_BAD_USAGE, "no such option: %s", word);
+}
+
+/* Into ctl_flag. 0, or the exit status. */
+static int parse_flags(int argc, char **argv)
+{
+	struct option options[FLAG_MAX + 1] = { 0 };
+	char letters[2 * FLAG_MAX + 2] = ":";
+	size_t used = 1;
+	int c, at;
+
+	for (size_t i = 0; i < FLAG_MAX; i++) {
+		options[i] = (struct option){ flags[i].name, flags[i].arg ? required_argument : no_argument, NULL,
+					      256 + (int)i };
+		if (flags[i].letter)
+			letters[used++] = (char)flags[i].letter;
+	}
+	letters[used] = '\0';
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, letters, options, NULL)) >= 0) {
+		if (c == ':')
+			return ctl_fail(EXIT_BAD_USAGE, "%s wants a value", argv[optind - 1]);
+		if (c == '?')
+			return no_such_flag(argv[optind - 1], argc, argv);
+		at = c - 256;
+		for (size_t i = 0; c < 256 && i < FLAG_MAX; i++)
+			if (flags[i].letter == c)
+				at = (int)i;
+		ctl_flag[at] = optarg ? optarg : "";
+	}
+	return 0;
+}
+
 static int run(int argc, char **argv)
 {
 	int status = parse_flags(argc, argv), n;
@@ -286,8 +348,7 @@ static int run(int argc, char **argv)
 		return status;
 	n = argc - optind;
 	if (n < verb->min_args || n > verb->max_args)
-		return ctl_fail(EXIT_BAD_USAGE, "usage: pghotctl %s%s%s", verb->name, *verb->args ? " " : "",
-				verb->args);
+		return wrong_words(verb);
 	return verb->run(argv + optind, n);
 }
 

@@ -50,6 +50,15 @@ hint stauts "did you mean status?"
 hint tun "did you mean tune?"
 hint puase "did you mean pause?"
 hint modes "did you mean mode?"
+hint "set mode observe" "did you mean pghotctl tune KEY=VALUE?"
+hint restart "did you mean systemctl restart pghotd?"
+hint "pause 10m" "usage: pghotctl pause \[--for TIME\]"
+hint "top cgroup" "usage: pghotctl top .*\[--by process|cgroup|region\]"
+hint "events -n 5" "no such option: -n; events has .*\[--lines N\]"
+hint "tune mode = observe" "write it as one word: pghotctl tune 'mode=observe'"
+hint "tune promote.burst_ms=50 promote.stall_ms=9" "one option at a time"
+expect 3 "a socket that is none" "$pghotctl" --socket /etc/passwd status
+has err "/etc/passwd is no socket" "it says so"
 expect 64 "a word like no verb" "$pghotctl" nosuchverb
 if grep -q "did you mean" "$tmp/err"; then not_ok "a word like no verb: no guess"; else ok "a word like no verb: no guess"; fi
 
