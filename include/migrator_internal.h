@@ -25,6 +25,8 @@
 
 struct owner;
 
+#define MIGRATOR_CHUNK_BYTES (UINT64_C(16) << 20) /* room is made for so much at a time at most */
+
 /* One for each node that pages may go to. */
 struct migrator_target {
 	struct tokens tokens;
@@ -42,8 +44,8 @@ struct migrator_target {
 	struct tokens down, below;
 	uint64_t lacks_bytes;              /* to the headroom */
 	uint64_t above_bytes, start_bytes; /* room above the headroom, and all of it, as the pass began */
-	uint64_t made_bytes, filled_bytes; /* room made of late and not used yet; what went into the headroom; */
-	uint64_t made_ns;                  /* the last time */
+	uint64_t made_bytes;   /* moved down from there, and neither used again nor to be seen in its free memory yet */
+	uint64_t listed_bytes; /* what the lists of the CPUs had before */
 };
 
 struct migrator {
@@ -55,7 +57,8 @@ struct migrator {
 	struct manage_left *left;
 	struct migrator_collapse *collapse;
 	struct migrator_room *room;
-	bool lacks_room;                      /* the last round ended for want of it */
+	bool lacks_room;                      /* the last round ended for want of it, */
+	uint64_t wants_bytes;                 /* and so much could not go for that: a chunk at most is counted */
 	struct tokens rule_tokens[RULES_MAX]; /* of rules that have a rate; burst_bytes 0: not started */
 	struct migrator_target *targets;      /* by nid */
 	struct topology_room *rooms;          /* by nid */
@@ -112,6 +115,7 @@ struct migrator_pass_state {
 
 	/* What was met. */
 	bool hot, below, refused, no_tokens, no_rule_tokens, no_room, no_target, plan_full, out_of_time;
+	uint64_t wants_bytes;      /* what could not go for want of room, in this round */
 	bool no_cold, lower_full;  /* why no room could be made */
 	bool exchanging;           /* room was made, and more is wanted */
 	bool no_share, waits_turn; /* hot memory of who has its share; of who isn't next, in this round */
@@ -149,8 +153,11 @@ int migrator_nid_with_room(const struct migrator_pass_state *p, struct migrator_
 /* true while some target could take a page of some size. */
 bool migrator_anything_goes(const struct migrator_pass_state *p, uint64_t now_ns);
 
-/* When nothing goes: note whether it is the room or the rate. */
-void migrator_what_is_missing(struct migrator_pass_state *p);
+/* When nothing goes: note whether it is the room or the rate. true: the room. */
+bool migrator_what_is_missing(struct migrator_pass_state *p);
+
+/* @bytes of hot memory find no room. */
+void migrator_lacks_room(struct migrator_pass_state *p, uint64_t bytes);
 
 /* In migrator_regions.c: let the policy look, if it is time; and plan what it has decided. As migrator_scan(). */
 void migrator_decide(struct migrator_pass_state *p);
@@ -175,8 +182,12 @@ void migrator_room_end(struct migrator_pass_state *p);
 /* Cold bytes on the targets that could make room, for the policy. */
 uint64_t migrator_room_to_come(const struct migrator_pass_state *p);
 
+/* Could room be made, were it known for how much? Then what lacks it is counted, up to a chunk. */
+bool migrator_room_asks(const struct migrator_pass_state *p);
+
 /*
- * Before a round: where the one before ended for want of room, move cold memory down, up to a chunk. Blocks. true:
+ * Before a round: where the one before ended for want of room, move as much cold memory down as it wanted, up to a
+ * chunk, and before that what the headroom lacks. Regions go whole, so it may be one more. Blocks. true:
  * there is more room now; else @p->no_cold, @p->lower_full or @p->no_tokens may say why not.
  */
 bool migrator_room_make(struct migrator_pass_state *p);

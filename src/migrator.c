@@ -425,6 +425,7 @@ static void run(struct migrator_pass_state *p)
 		}
 		plan_reset(m->plan, batch_size(p, max_pages));
 		p->plan_full = p->waits_turn = false;
+		p->wants_bytes = 0;
 		made = migrator_room_make(p);
 		if (made)
 			p->no_room = false;
@@ -438,6 +439,7 @@ static void run(struct migrator_pass_state *p)
 		}
 		migrator_manage_round_over(p);
 		m->lacks_room = p->no_room;
+		m->wants_bytes = p->wants_bytes;
 		if (m->params.fair && p->no_room)
 			fair_lacks_room(m->params.fair, clock_now_ns(m->params.clock));
 		if (p->waits_turn && plan_batches(m->plan) == 0)

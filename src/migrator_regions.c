@@ -265,7 +265,8 @@ static int place_for(struct migrator_pass_state *p, const struct job *job, bool 
 	*skipped = false;
 	nid = migrator_nid_with_room(p, &who, nid, job->page_bytes);
 	if (nid < 0) {
-		p->no_room = p->no_room || !who.rests;
+		if (!who.rests)
+			migrator_lacks_room(p, job->n * job->page_bytes);
 		p->refused = p->refused || who.rests;
 		return -1;
 	}
@@ -312,8 +313,8 @@ static bool plan_job(struct migrator_pass_state *p, const struct job *job, int n
 		int r;
 
 		if (t->room_bytes < c.page_bytes) {
-			p->no_room = true;
 			left = job->n - i;
+			migrator_lacks_room(p, left * c.page_bytes);
 			break;
 		}
 		if (!migrator_manage_take(p, job->manage.rule, c.page_bytes)) {
@@ -344,18 +345,20 @@ static bool plan_job(struct migrator_pass_state *p, const struct job *job, int n
 	return left == 0;
 }
 
-void migrator_regions(struct migrator_pass_state *p)
+/*
+ * Regions from the next one on; once nothing goes for want of room, up to MISSES_MAX more, which are only asked what
+ * they want: then true, and @ret_first is the first of those.
+ */
+static bool walk(struct migrator_pass_state *p, uint32_t *ret_first)
 {
 	struct migrator *m = p->m;
 	uint32_t first = m->next_region;
 	unsigned int misses = 0, skips = 0;
-	bool wrapped = false, skipped = false;
+	bool wrapped = false, skipped = false, full = false;
 	struct job job; /* 8 KiB */
 	int nid = -1;
 
-	if (!p->by_region)
-		return;
-	for (;;) {
+	for (unsigned int asked = 0;; asked += full) {
 		uint32_t slot =
 			decider_next(m->decider, m->params.nid, m->next_region, m->params.part, m->params.parts);
 
@@ -363,16 +366,20 @@ void migrator_regions(struct migrator_pass_state *p)
 		if (slot == DECIDER_NONE || (wrapped && slot >= first)) {
 			m->next_region = slot == DECIDER_NONE ? 0 : slot;
 			if (wrapped || first == 0)
-				return;
+				return full;
 			wrapped = true;
 			continue;
 		}
 		m->next_region = slot;
-		if (!migrator_anything_goes(p, clock_now_ns(m->params.clock))) {
+		if (!full && !migrator_anything_goes(p, clock_now_ns(m->params.clock))) {
 			p->hot = true;
-			migrator_what_is_missing(p);
-			return;
+			full = migrator_what_is_missing(p);
+			*ret_first = slot;
+			if (!full)
+				return false;
 		}
+		if (full && (asked == MISSES_MAX || !migrator_room_asks(p)))
+			return true;
 		if (find_job(p, slot, &job)) {
 			enum migrator_manage may;
 
@@ -380,7 +387,7 @@ void migrator_regions(struct migrator_pass_state *p)
 				p->hot = p->no_rule_tokens = true;
 				m->next_region = slot + 1;
 				if (++skips == SKIPS_MAX)
-					return;
+					return full;
 				continue;
 			}
 			may = keep_those_managed(p, &job);
@@ -396,7 +403,7 @@ void migrator_regions(struct migrator_pass_state *p)
 				m->next_region = slot + 1;
 				if ((may == MIGRATOR_MAY_MOVE ? skipped : p->in_peace) ? ++skips == SKIPS_MAX
 										       : ++misses == MISSES_MAX)
-					return;
+					return full;
 				continue;
 			}
 		}
@@ -404,7 +411,7 @@ void migrator_regions(struct migrator_pass_state *p)
 			if (!plan_job(p, &job, nid)) {
 				/* What is left of it goes on with it, unless it is this one that can't. */
 				if (p->plan_full)
-					return;
+					return full;
 				m->next_region = slot + 1;
 				continue;
 			}
@@ -412,4 +419,13 @@ void migrator_regions(struct migrator_pass_state *p)
 		decider_done(m->decider, m->params.nid, slot, p->observing);
 		m->next_region = slot + 1;
 	}
+}
+
+void migrator_regions(struct migrator_pass_state *p)
+{
+	uint32_t first;
+
+	/* They were only asked; where none of them wants any, others come first the next time. */
+	if (p->by_region && walk(p, &first) && p->wants_bytes > 0)
+		p->m->next_region = first;
 }

@@ -19,10 +19,10 @@
 #include "victims.h"
 
 #define REGIONS_AT_ONCE 8
-#define CHUNK_BYTES     (REGIONS_AT_ONCE * REGION_BYTES) /* room is made for so much at a time: no more is made in vain */
 #define TIGHT_PART      8 /* victims are watched from when less than this part of a fast node is free */
-#define MADE_SHOWS_NS   (3 * NSEC_PER_SEC)
 #define KSWAPD_PART     4 /* of the rate may go below the headroom, where kswapd makes the room */
+
+_Static_assert(REGIONS_AT_ONCE *REGION_BYTES == MIGRATOR_CHUNK_BYTES, "a chunk is taken in one go");
 
 /* What is moved down in one go: regions of one process. */
 struct migrator_room {
@@ -105,17 +105,29 @@ static uint64_t worth_demoting(const struct migrator_pass_state *p, int nid)
 }
 
 /*
- * Pages that were freed lie in lists of each CPU at first, of some tens of MiB, and a node counts them as free only
- * when the lists are trimmed, by vmstat_update() each second (free_unref_page(), mm/page_alloc.c). Until then what was
- * made and not used is there, or room would be made for the same pages twice.
+ * Pages that were freed lie in lists of each CPU at first, of some tens of MiB, and a node doesn't count them as free
+ * until the lists are trimmed (free_unref_page(), mm/page_alloc.c), which may be never: a list grows with what is
+ * freed. What was made and is there, or room would be made for the same pages twice; and so much of the headroom as
+ * well.
  */
-static void believe_in_made_room(const struct migrator_pass_state *p, struct migrator_target *t)
+static uint64_t hidden_bytes(struct migrator_target *t, const struct topology_room *room)
 {
-	if (p->start_ns - t->made_ns > MADE_SHOWS_NS)
-		t->made_bytes = t->filled_bytes = 0;
-	t->lacks_bytes -= t->filled_bytes < t->lacks_bytes ? t->filled_bytes : t->lacks_bytes;
-	if (t->room_bytes < t->made_bytes)
-		t->room_bytes = t->made_bytes;
+	uint64_t more;
+
+	if (t->made_bytes == 0)
+		t->listed_bytes = room->listed_bytes;
+	more = room->listed_bytes > t->listed_bytes ? room->listed_bytes - t->listed_bytes : 0;
+	if (t->made_bytes > more)
+		t->made_bytes = more;
+	return t->made_bytes;
+}
+
+static void find_room(struct migrator_target *t, const struct topology_room *room, uint64_t keep)
+{
+	uint64_t hidden = hidden_bytes(t, room), lacks = room->free_bytes < keep ? keep - room->free_bytes : 0;
+
+	t->lacks_bytes = lacks > hidden ? lacks - hidden : 0;
+	t->room_bytes += hidden > lacks ? hidden - lacks : 0;
 }
 
 void migrator_room_start_target(struct migrator_pass_state *p, int nid, uint64_t keep, uint64_t share)
@@ -126,8 +138,7 @@ void migrator_room_start_target(struct migrator_pass_state *p, int nid, uint64_t
 		 may;
 
 	burst = burst > PAGE_SIZE_BYTES ? burst : PAGE_SIZE_BYTES;
-	t->lacks_bytes = room->free_bytes < keep ? keep - room->free_bytes : 0;
-	believe_in_made_room(p, t);
+	find_room(t, room, keep);
 	t->above_bytes = t->start_bytes = t->room_bytes;
 	if (p->way == WAY_NONE || !p->m->params.victims || p->observing)
 		return;
@@ -390,18 +401,28 @@ static uint64_t room_below(const struct migrator_pass_state *p)
 	return room->free_bytes > room->high_bytes ? room->free_bytes - room->high_bytes : 0;
 }
 
+/* How many regions make what is lacked and wanted: at least one. */
+static size_t regions_for(uint64_t bytes)
+{
+	uint64_t n = (bytes + REGION_BYTES - 1) / REGION_BYTES;
+
+	return n < REGIONS_AT_ONCE ? (size_t)n : REGIONS_AT_ONCE;
+}
+
 /* @cold: what is cold may go; what is claimed may in any case. */
 static bool make_on(struct migrator_pass_state *p, int nid, bool cold)
 {
 	struct migrator_target *t = &p->m->targets[nid];
 	struct topology_room *below = &p->m->rooms[p->m->params.nid];
 	struct migrator_room *room = p->m->room;
+	uint64_t want = p->m->wants_bytes < MIGRATOR_CHUNK_BYTES ? p->m->wants_bytes : MIGRATOR_CHUNK_BYTES;
 	bool made = false;
 
-	while (t->room_bytes < CHUNK_BYTES / 2 && !migrator_time_is_up(p)) {
-		uint64_t bytes;
+	while (t->room_bytes < want && !migrator_time_is_up(p)) {
+		size_t most = regions_for(t->lacks_bytes + want - t->room_bytes);
+		uint64_t bytes, filled;
 
-		if (room_below(p) < CHUNK_BYTES) {
+		if (room_below(p) < MIGRATOR_CHUNK_BYTES) {
 			p->lower_full = true;
 			break;
 		}
@@ -409,9 +430,9 @@ static bool make_on(struct migrator_pass_state *p, int nid, bool cold)
 			p->no_tokens = true;
 			break;
 		}
-		room->n = cold ? victims_take(p->m->params.victims, nid, false, room->victim, REGIONS_AT_ONCE) : 0;
+		room->n = cold ? victims_take(p->m->params.victims, nid, false, room->victim, most) : 0;
 		if (room->n == 0 && has_claim(p))
-			room->n = victims_take(p->m->params.victims, nid, true, room->victim, REGIONS_AT_ONCE);
+			room->n = victims_take(p->m->params.victims, nid, true, room->victim, most);
 		if (room->n == 0) {
 			p->no_cold = true;
 			break;
@@ -422,24 +443,23 @@ static bool make_on(struct migrator_pass_state *p, int nid, bool cold)
 		tokens_take(&t->down, bytes, clock_now_ns(p->m->params.clock));
 		below->free_bytes -= bytes < below->free_bytes ? bytes : below->free_bytes;
 		t->now.free_bytes += bytes;
-		if (t->lacks_bytes >= bytes) {
-			t->lacks_bytes -= bytes;
-			t->filled_bytes += bytes;
-			t->made_ns = clock_now_ns(p->m->params.clock);
-			made = true;
-			continue;
-		}
-		bytes -= t->lacks_bytes;
-		t->filled_bytes += t->lacks_bytes;
-		t->lacks_bytes = 0;
-		t->room_bytes += bytes;
-		t->start_bytes += bytes;
 		t->made_bytes += bytes;
-		t->made_ns = clock_now_ns(p->m->params.clock);
-		t->closed = false;
+		filled = bytes < t->lacks_bytes ? bytes : t->lacks_bytes;
+		t->lacks_bytes -= filled;
+		t->room_bytes += bytes - filled;
+		t->start_bytes += bytes - filled;
+		if (bytes > filled)
+			t->closed = false;
 		made = true;
 	}
 	return made;
+}
+
+bool migrator_room_asks(const struct migrator_pass_state *p)
+{
+	if (p->way == WAY_NONE || !p->m->params.victims || p->observing || p->wants_bytes >= MIGRATOR_CHUNK_BYTES)
+		return false;
+	return (p->way == WAY_EXCHANGE && !held(p)) || has_claim(p);
 }
 
 bool migrator_room_make(struct migrator_pass_state *p)

@@ -142,16 +142,26 @@ bool migrator_anything_goes(const struct migrator_pass_state *p, uint64_t now_ns
 	return false;
 }
 
-void migrator_what_is_missing(struct migrator_pass_state *p)
+bool migrator_what_is_missing(struct migrator_pass_state *p)
 {
 	int wanted = migrator_wanted_nid(p, -1, -1);
 
-	if (wanted < 0)
+	if (wanted < 0) {
 		p->no_target = true;
-	else if (migrator_nid_with_room(p, NULL, wanted, PAGE_SIZE_BYTES) < 0)
-		p->no_room = true;
-	else
+		return false;
+	}
+	if (migrator_nid_with_room(p, NULL, wanted, PAGE_SIZE_BYTES) >= 0) {
 		p->no_tokens = true;
+		return false;
+	}
+	p->no_room = true;
+	return true;
+}
+
+void migrator_lacks_room(struct migrator_pass_state *p, uint64_t bytes)
+{
+	p->no_room = true;
+	p->wants_bytes += bytes;
 }
 
 /*
@@ -201,6 +211,8 @@ static enum hotness_verdict leave(struct migrator_pass_state *p, uint64_t now_ns
 		p->survey_left--;
 		return HOTNESS_KEEP;
 	}
+	if (p->wants_bytes > 0 && migrator_room_asks(p))
+		return HOTNESS_KEEP;
 	return migrator_anything_goes(p, now_ns) ? HOTNESS_KEEP : HOTNESS_STOP;
 }
 
@@ -317,7 +329,8 @@ static enum hotness_verdict decide(void *ctx, const struct hotness_candidate *c)
 	if (!room || !tokens) {
 		bool rule_only = room && tokens_available(&t->tokens, now_ns) > 0;
 
-		p->no_room = p->no_room || (!room && !who.rests);
+		if (!room && !who.rests)
+			migrator_lacks_room(p, c->page_bytes);
 		p->refused = p->refused || who.rests;
 		p->no_rule_tokens = p->no_rule_tokens || rule_only;
 		p->no_tokens = p->no_tokens || (room && !rule_only);

@@ -36,7 +36,8 @@ struct rig {
 	struct clock clock;
 	uint64_t now_ns;
 	uint64_t call_ns;          /* what a move call takes */
-	uint64_t present_pages[4]; /* as /proc/zoneinfo says */
+	uint64_t present_pages[4]; /* as /proc/zoneinfo says, */
+	uint64_t listed_pages[4];  /* and so many in lists of the CPUs */
 	struct topology_store *topology;
 	struct owners *owners;
 	struct hotness *hotness;
@@ -123,11 +124,16 @@ MACHINE_UNUSED static void rig_put_zoneinfo(struct rig *rig)
 					"        managed %20llu\n"
 					"        cma      0\n"
 					"        protection: (0, 0, 0, 0)\n"
+					"  pagesets\n"
+					"    cpu: 0\n"
+					"              count: %20llu\n"
+					"              high:     7176\n"
 					"  start_pfn:           %llu\n",
 					nid, (unsigned long long)rig->kernel.free_pages[nid], RIG_HIGH, RIG_PROMO,
 					(unsigned long long)rig->present_pages[nid],
 					(unsigned long long)rig->present_pages[nid],
 					(unsigned long long)rig->present_pages[nid],
+					(unsigned long long)rig->listed_pages[nid],
 					(unsigned long long)nid * RIG_NODE_PAGES);
 	machine_path(&rig->machine, path, "proc/zoneinfo");
 	machine_parents(path);
