@@ -13,6 +13,15 @@ near_free_mib()
 		/sys/devices/system/node/node0/meminfo
 }
 
+# What promotion leaves free there: the promotion watermark or promote.headroom_percent, whichever is more, in MiB.
+headroom_mib()
+{
+	awk 'FILENAME == "/proc/zoneinfo" && $1 == "Node" { node = $2 }
+		FILENAME == "/proc/zoneinfo" && node == "0," && $1 == "promo" { promo += $2 / 256 }
+		$1 == "Node" && $2 == 0 && $3 == "MemTotal:" { keep = $4 * 3 / 100 / 1024 }
+		END { print int(keep > promo ? keep : promo) + 1 }' /proc/zoneinfo /sys/devices/system/node/node0/meminfo
+}
+
 demoted()
 {
 	echo $(($(vmstat pgdemote_kswapd) + $(vmstat pgdemote_direct)))
@@ -37,7 +46,10 @@ note "$(near_free_mib) MiB of the fast node are free"
 place || give_up "the workload reports a placement" "no answer to SIGUSR1 within 10 s"
 check "all pages are far at first" $((HOT_NEAR + COLD_NEAR)) -eq 0
 
+migrated=$(vmstat pgmigrate_success)
 start_pghotd || finish
+lacking=$(($(headroom_mib) - $(near_free_mib)))
+[ "$lacking" -gt 0 ] || lacking=0
 check "the way is by exchange" "$(status_get room.way)" = exchange
 begin=$(now_ms)
 if wait_for 200 hot_near_at_least 95; then
@@ -50,13 +62,15 @@ fi
 note "$HOT_NEAR of $HOT_TOTAL hot pages near after $(($(now_ms) - begin)) ms"
 settle || not_ok "promotion comes to rest" "still promoting a minute later"
 place
+up=$(((HOT_NEAR + COLD_NEAR) * 4096))
 down=$(status_get demoted_bytes)
-up=$(json_get "$OUT/status.json" promoted_bytes)
+migrated=$((($(vmstat pgmigrate_success) - migrated) * 4096))
 pghotctl status > "$OUT/status.txt"
-note "$((up >> 20)) MiB went up, $((down >> 20)) MiB down; $(near_free_mib) MiB are free"
+note "$((up >> 20)) MiB came up, $((migrated >> 20)) MiB moved in all, $((down >> 20)) MiB of them down as pghotd says; $lacking MiB were lacking to the headroom at first; $(near_free_mib) MiB are free"
 check "cold memory went down" "$down" -gt 0
-# The headroom's 31 MiB may have to be made first, and the last step is one of 16 MiB.
-check "no more than what came up needed" "$down" -le $((up + (31 + 16 + 16) * 1048576))
+# Every page that moved either came up or made room: for that, or to restore the headroom, once. A batch is 16 MiB.
+check "no more went down than what came up needed" "$((migrated - up))" -le $((up + (lacking + 16) * 1048576))
+check "pghotd counts what the kernel counts" "$down" -le $((migrated - up))
 check "the kernel demoted nothing" "$(demoted)" -eq "$kernel_demoted"
 check "the kernel promoted nothing" "$(vmstat pgpromote_success)" -eq "$kernel_promoted"
 check "status says how" -n "$(grep '^Room' "$OUT/status.txt")"
