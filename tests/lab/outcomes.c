@@ -150,12 +150,13 @@ static struct moved move_patiently(pid_t pid, uint32_t n)
 	return moved;
 }
 
-static const char *most(const struct moved *moved)
+/* What most pages came to that aren't @want. */
+static const char *most_others(const struct moved *moved, enum mover_result want)
 {
-	size_t best = 0;
+	size_t best = want == 0;
 
-	for (size_t i = 1; i < MOVER_RESULT_MAX; i++)
-		if (moved->by_result[i] > moved->by_result[best])
+	for (size_t i = best + 1; i < MOVER_RESULT_MAX; i++)
+		if (i != want && moved->by_result[i] > moved->by_result[best])
 			best = i;
 	return mover_result_name[best];
 }
@@ -185,8 +186,8 @@ static void expect(const char *name, pid_t pid, enum mover_result want)
 	cell_pages = 0;
 	mover_outcomes_for_each(mover.outcomes, add_cell, &result);
 	if (moved.by_result[want] != given->n)
-		verdict(name, false, "%zu of %u pages are %s, most are %s", moved.by_result[want], given->n,
-			mover_result_name[want], most(&moved));
+		verdict(name, false, "%zu of %u pages are %s, most others are %s, %llu are near", moved.by_result[want],
+			given->n, mover_result_name[want], most_others(&moved, want), (unsigned long long)after);
 	else if (after - before != (want == MOVER_OK ? pages : 0))
 		verdict(name, false, "%llu pages were near, now %llu are", (unsigned long long)before,
 			(unsigned long long)after);
@@ -258,8 +259,8 @@ static void not_ours(void)
 		if (setresuid(65534, 65534, 65534))
 			_exit(1);
 		moved = move(pid, 0, given->n);
-		verdict("denied", moved.r == -EPERM && moved.by_result[MOVER_DENIED] == given->n, "it says %s",
-			most(&moved));
+		verdict("denied", moved.r == -EPERM && moved.by_result[MOVER_DENIED] == given->n, "most others are %s",
+			most_others(&moved, MOVER_DENIED));
 		_exit(0);
 	}
 	waitpid(mine, NULL, 0);

@@ -1,12 +1,15 @@
 # each outcome of a move and each kind of page, by where the pages are before and after, and by what was charged
 # SPDX-License-Identifier: GPL-2.0-or-later
 # machine: two-tier
-# timeout: 180
+# timeout: 500
 # needs: outcomes
 # shellcheck shell=dash
 
 echo 0 > "$NUMAB"
 echo 0 > /sys/kernel/mm/numa/demotion_enabled
+# Else khugepaged may come by memory that could be huge just while that is moved page by page. This makes it come by once
+# more, at once, when there is no such memory yet.
+echo 3600000 > /sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs
 outcomes > "$OUT/outcomes.txt" 2> "$OUT/outcomes.err"
 status=$?
 while read -r line; do
