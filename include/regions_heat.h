@@ -73,8 +73,12 @@ static inline __attribute__((always_inline)) void region_touch(struct region *re
 	/* Beyond the epochs all counts are from too long ago; said here, while the last access is known. */
 	if (__builtin_expect(ticks > (int32_t)(REGION_EPOCHS * REGION_EPOCH_NS >> REGION_TICK_SHIFT), 0))
 		atomic_store_explicit(&region->heat, (now_ns / REGION_EPOCH_NS & 0xffff) << 48, memory_order_relaxed);
-	/* In any case: the line is written anyway, and which samples are the first of their tick can't be foreseen. */
-	atomic_store_explicit(&region->last_tick, ticks > 0 ? tick : last_tick, memory_order_relaxed);
+	/*
+	 * In any case, and without a branch, which gcc 12 makes of a choice of two numbers: the line is written anyway,
+	 * and which samples are the first of their tick can't be foreseen.
+	 */
+	atomic_store_explicit(&region->last_tick, last_tick + ((uint32_t)ticks & ~(uint32_t)(ticks >> 31)),
+			      memory_order_relaxed);
 	if (__builtin_expect((nodes | place->node_bit) != nodes, 0))
 		atomic_store_explicit(&region->nodes, nodes | place->node_bit, memory_order_relaxed);
 }
