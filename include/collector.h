@@ -17,7 +17,7 @@ struct sample_queue;
 struct stats_slot;
 struct topology_store;
 
-#define COLLECTOR_BATCH_SAMPLES 128
+#define COLLECTOR_BATCH_SAMPLES 256 /* each batch begins and ends with waits that hide behind nothing */
 
 struct collector_params {
 	unsigned int shard;

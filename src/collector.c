@@ -283,7 +283,7 @@ static size_t take_from(struct batch *batch, struct sample_queue *queue, size_t 
 size_t collector_step(struct collector *collector, const struct config *config, uint64_t now_ns, size_t budget)
 {
 	const struct collector_params *params = &collector->params;
-	struct batch batch; /* three KiB: not zeroed */
+	struct batch batch; /* six KiB: not zeroed */
 	size_t taken = 0;
 
 	batch.collector = collector;

@@ -29,7 +29,7 @@ static struct bench *bench_new(enum record_layout layout, uint64_t memory_max_by
 	b->rig = rig_new(&options, true);
 	b->topology = topology_store_new(topology_ref(b->rig->topology));
 	for (int i = 0; i < QUEUES; i++)
-		b->queues[i] = sample_queue_new(512);
+		b->queues[i] = sample_queue_new(4 * COLLECTOR_BATCH_SAMPLES);
 	params = (struct collector_params){ .hotness = b->rig->hotness,
 					    .owners = b->rig->owners,
 					    .topology = b->topology,
@@ -259,7 +259,7 @@ static void the_target_is_topologys(void)
 /* A step takes what it may and begins with another queue each time. */
 static void steps_are_bounded_and_fair(void)
 {
-	enum { FILLED = 400 };
+	enum { FILLED = 3 * COLLECTOR_BATCH_SAMPLES + 16 };
 	struct bench *b = bench_new(RECORD_PRECISE, 1ULL << 30);
 	struct sample s = good_sample(b, 0);
 	size_t left[QUEUES];
