@@ -96,7 +96,9 @@ def loses(result, alone, number, share):
 def overcommitted(result, fast):
     return [near_oracle(result, "oracle_hit_ratio", 0.98),
             at_least("speed of that with nothing moved", result["speedup"], 0.99),
-            at_most("moved a minute of the fast node, two minutes in", 2 * moved_in_a_minute(result, 120) / fast, 0.05)]
+            at_most("moved a minute of the fast node, two minutes in", 2 * moved_in_a_minute(result, 120) / fast, 0.05),
+            at_most("moved back within a minute, of the fast node",
+                    (result["back_up_bytes"] + result["back_down_bytes"]) / fast, 0.01)]
 
 
 def over(result, most):
