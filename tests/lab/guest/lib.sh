@@ -82,12 +82,12 @@ now_ms()
 
 # wait_for SECONDS COMMAND...: until the command succeeds; fails when it never does. A look that took longer counts as
 # half a second: then the host had other work, and the clock ran on without the guest. So there are two looks for each
-# second, however slow the host.
+# second, however slow the host. The command may itself wait for something.
 wait_for()
 {
-	wait_left=$(($1 * 1000))
-	shift
+	local wait_left=$(($1 * 1000)) wait_begin
 	wait_begin=$(now_ms)
+	shift
 	until "$@"; do
 		[ "$wait_left" -le 0 ] && return 1
 		usleep 100000
