@@ -24,7 +24,8 @@
 struct privops_client {
 	pthread_mutex_t lock;
 	int fd;           /* -1: not connected */
-	const char *path; /* where to connect again; NULL: a helper that was forked can't be had again */
+	const char *path; /* where to connect again; NULL: over the lifeline */
+	int lifeline;     /* over which the sockets of forked helpers come; -1: none */
 	uid_t owner;      /* who must have made the socket at @path */
 	uint64_t retry_ns;
 	int error;  /* -errno of the last try; 0: it answers */
@@ -43,8 +44,11 @@ extern const struct privops_ops privops_client_ops;
  */
 int privops_client_connect(struct privops_client *client, const char *path, uid_t owner);
 
-/* The same over @fd, one end of a socket pair. Takes it over in any case. */
-int privops_client_adopt(struct privops_client *client, int fd);
+/*
+ * The same with a helper whose socket comes over @lifeline, as helper_keep() sends it, and so that of the next one when
+ * it has ended. Takes it over in any case. -ECONNRESET: none comes.
+ */
+int privops_client_adopt(struct privops_client *client, int lifeline);
 
 /* The sockets end. Not while another thread may ask. */
 void privops_client_done(struct privops_client *client);

@@ -10,10 +10,11 @@
 
 struct privops_serve_params {
 	struct privops_helper helper;
-	int listen_fd; /* SOCK_SEQPACKET, listening; -1: none */
-	int conn_fd;   /* of the one client that there will be; -1: none */
-	uid_t uid;     /* who may ask, beside root: by SO_PEERCRED. A @conn_fd isn't asked who it is */
-	int idle_ms;   /* end when nobody is connected any more for that long; -1: never */
+	int listen_fd;     /* SOCK_SEQPACKET, listening; -1: none */
+	int conn_fd;       /* of the one client that there will be; -1: none */
+	uint32_t conn_pid; /* who that is; 0: who made the socket */
+	uid_t uid;         /* who may ask, beside root: by SO_PEERCRED. A @conn_fd isn't asked who it is */
+	int idle_ms;       /* end when nobody is connected any more for that long; -1: never */
 };
 
 /*

@@ -86,7 +86,8 @@ void daemon_update_state(struct daemon *daemon)
 			 "the helper process doesn't answer (%s): what is open goes on, but no CPU that comes is "
 			 "sampled and no setting put back; %s",
 			 strerror(-daemon->helper_error),
-			 daemon->options.user ? "restart pghotd" : "see systemctl status pghotd-helper.service");
+			 daemon->options.user ? "if it stays so, restart pghotd"
+					      : "see systemctl status pghotd-helper.service");
 	} else if (daemon->kernel_promotes) {
 		state = STATE_DEGRADED;
 		snprintf(reason, sizeof(reason),

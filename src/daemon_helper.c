@@ -30,7 +30,8 @@ void daemon_look_at_helper(struct daemon *daemon)
 			"the helper process doesn't answer: %s; what is open goes on, but no CPU that comes is sampled "
 			"and no setting put back%s",
 			strerror(-daemon->helper_error),
-			daemon->options.user ? "; restart pghotd" : " until it answers again");
+			daemon->options.user ? " until another one is started; if none comes, restart pghotd"
+					     : " until it answers again");
 	else if (!daemon->helper_error && before)
 		message(MESSAGE_HELPER_BACK, NULL, 0, "the helper process answers again");
 }

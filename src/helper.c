@@ -18,6 +18,7 @@
 #include "bus_listen.h"
 #include "cleanup.h"
 #include "helper.h"
+#include "helper_keep.h"
 #include "log.h"
 #include "privops_client.h"
 #include "privops_drop.h"
@@ -125,26 +126,27 @@ static int open_helper(const struct daemon_options *options, struct privops_help
 	return fsroot_open(&ret->priv.root, options->root_path);
 }
 
-/* The forked helper: it lives as long as the main process, and then puts back what that one left. */
-__attribute__((noreturn)) static void be_forked(const struct daemon_options *options, int fd)
+/* Root's part: it lives as long as the main process, and then puts back what that one left. */
+__attribute__((noreturn)) static void be_forked(const struct daemon_options *options, int lifeline, pid_t main_pid)
 {
-	struct privops_serve_params params = { .listen_fd = -1, .conn_fd = fd, .uid = (uid_t)-1, .idle_ms = -1 };
 	struct privops_restored restored;
+	struct privops_helper helper;
 	int r;
 
 	/* What ends the whole group must not end it before the main process is done. */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
-	(void)prctl(PR_SET_NAME, "pghotd-helper");
-	r = open_helper(options, &params.helper);
+	signal(SIGCHLD, SIG_DFL);
+	(void)prctl(PR_SET_NAME, "pghotd-keeper");
+	r = open_helper(options, &helper);
 	if (r == 0)
 		r = privops_drop_caps(privops_helper_caps);
 	if (r == 0)
-		r = privops_serve(&params);
+		helper_keep(&helper, lifeline, main_pid);
 	/* One that still listens there is not ours, which has ended: it needs them, and puts them back itself. */
 	if (r == 0 && !(options->socket_path && bus_listen_is_taken(options->socket_path)))
-		r = privops_restore(&params.helper.priv, &restored);
+		r = privops_restore(&helper.priv, &restored);
 	if (r < 0)
 		log_error("helper: %s", strerror(-r));
 	_exit(r < 0 ? EXIT_FAILED : EXIT_OK);
@@ -154,7 +156,7 @@ static int fork_helper(struct daemon_options *options)
 {
 	struct privops_user user;
 	int pair[2], r;
-	pid_t pid;
+	pid_t pid, main_pid = getpid();
 
 	if (geteuid() != 0) {
 		log_error("--user needs root to begin with");
@@ -180,14 +182,15 @@ static int fork_helper(struct daemon_options *options)
 			  strerror(-r));
 		return EXIT_FAILED;
 	}
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+	/* The lifeline of helper_keep(). */
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
 		log_error("cannot make a socket for the helper: %s", strerror(errno));
 		return EXIT_FAILED;
 	}
 	pid = fork();
 	if (pid == 0) {
 		close(pair[0]);
-		be_forked(options, pair[1]);
+		be_forked(options, pair[1], main_pid);
 	}
 	close(pair[1]);
 	if (pid < 0) {

@@ -11,6 +11,9 @@
 #include "cleanup.h"
 #include "privops_client.h"
 
+/* For another helper, once, when one has just gone: it is there in a moment or not soon. */
+#define FORKED_MS 500
+
 /* With client->lock. */
 static int lose(struct privops_client *client, int r)
 {
@@ -110,11 +113,40 @@ static int connect_within(struct privops_client *client, uint64_t wait_ns)
 	return say_hello(client, wait_ns);
 }
 
-/* Connect again if that is possible and not just tried. With client->lock. */
+/* The socket of the last helper that was started, waiting for one for @wait_ms. A descriptor, or -ECONNRESET. */
+static int next_forked(const struct privops_client *client, int wait_ms)
+{
+	struct pollfd fd = { .fd = client->lifeline, .events = POLLIN };
+	int last = -1, next;
+	char byte;
+
+	while (poll(&fd, 1, last < 0 ? wait_ms : 0) > 0 &&
+	       privops_wire_receive(client->lifeline, &byte, sizeof(byte), &next) > 0) {
+		if (next < 0)
+			continue;
+		if (last >= 0)
+			close(last);
+		last = next;
+	}
+	return last < 0 ? -ECONNRESET : last;
+}
+
+/* Its first answer within @wait_ns. With client->lock. */
+static int follow(struct privops_client *client, int wait_ms, uint64_t wait_ns)
+{
+	int r = next_forked(client, wait_ms);
+
+	if (r < 0)
+		return lose(client, r);
+	client->fd = r;
+	return say_hello(client, wait_ns);
+}
+
+/* Connect again if that is possible and not just tried. A forked one is waited for. With client->lock. */
 static int connect_again(struct privops_client *client)
 {
 	if (!client->path)
-		return client->error ? client->error : -ENOTCONN;
+		return follow(client, client->retry_ns ? 0 : FORKED_MS, PRIVOPS_CLIENT_WAIT_NS);
 	if (client->error && clock_now_ns(&clock_monotonic) < client->retry_ns)
 		return client->error;
 	return connect_within(client, PRIVOPS_CLIENT_WAIT_NS);
@@ -138,7 +170,7 @@ static int call(struct privops_client *client, const struct privops_request *req
 		if (r == -EMFILE)
 			return r;
 		(void)lose(client, r);
-		if (r == -ETIMEDOUT || !client->path)
+		if (r == -ETIMEDOUT)
 			return r;
 		client->retry_ns = 0;
 	}
@@ -223,7 +255,7 @@ static void init(struct privops_client *client)
 {
 	memset(client, 0, sizeof(*client));
 	pthread_mutex_init(&client->lock, NULL);
-	client->fd = -1;
+	client->fd = client->lifeline = -1;
 	client->asker = (struct fsroot_asker){ .ask = client_ask, .ctx = client };
 }
 
@@ -235,18 +267,20 @@ int privops_client_connect(struct privops_client *client, const char *path, uid_
 	return connect_within(client, PRIVOPS_CLIENT_START_NS);
 }
 
-int privops_client_adopt(struct privops_client *client, int fd)
+int privops_client_adopt(struct privops_client *client, int lifeline)
 {
 	init(client);
-	client->fd = fd;
-	return say_hello(client, PRIVOPS_CLIENT_START_NS);
+	client->lifeline = lifeline;
+	return follow(client, (int)(PRIVOPS_CLIENT_START_NS / NSEC_PER_MSEC), PRIVOPS_CLIENT_START_NS);
 }
 
 void privops_client_done(struct privops_client *client)
 {
 	if (client->fd >= 0)
 		close(client->fd);
-	client->fd = -1;
+	if (client->lifeline >= 0)
+		close(client->lifeline);
+	client->fd = client->lifeline = -1;
 	pthread_mutex_destroy(&client->lock);
 }
 

@@ -111,7 +111,7 @@ int privops_serve(const struct privops_serve_params *params)
 	server.begun = false;
 	if (params->conn_fd >= 0) {
 		uid_t uid;
-		uint32_t pid = pid_of(params->conn_fd, &uid);
+		uint32_t pid = params->conn_pid ? params->conn_pid : pid_of(params->conn_fd, &uid);
 
 		(void)fcntl(params->conn_fd, F_SETFL, O_NONBLOCK);
 		add(&server, params->conn_fd, pid);

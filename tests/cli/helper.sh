@@ -56,12 +56,41 @@ of_main() {
 	sed -n "s/^$1:[[:space:]]*//p" "/proc/$daemon/status" | tr '\t' ' '
 }
 
-helper_pid() {
+# child_of PID NAME
+child_of() {
 	for status in /proc/[0-9]*/status; do
-		if grep -q "^Name:.pghotd-helper$" "$status" && grep -q "^PPid:.$daemon$" "$status"; then
+		if grep -q "^Name:.$2$" "$status" && grep -q "^PPid:.$1$" "$status"; then
 			echo "$status" | cut -d / -f 3
 		fi
 	done 2>/dev/null
+}
+
+keeper_pid() {
+	child_of "$daemon" pghotd-keeper
+}
+
+helper_pid() {
+	child_of "$(keeper_pid)" pghotd-helper
+}
+
+# shellcheck disable=SC2317 # wait_until calls it
+another_helper() {
+	now=$(helper_pid)
+	[ -n "$now" ] && [ "$now" != "$then" ]
+}
+
+# Ends each helper that is started, until none is.
+# shellcheck disable=SC2317 # wait_until calls it
+given_up() {
+	now=$(helper_pid)
+	[ -z "$now" ] || kill -KILL "$now" 2>/dev/null
+	grep -q 'is not started again' "$tmp/log"
+}
+
+# shellcheck disable=SC2317 # wait_until calls it
+status_names_no_helper() {
+	"$pghotctl" status >"$tmp/status" 2>&1
+	! grep -q 'helper process' "$tmp/status"
 }
 
 # shellcheck disable=SC2317 # wait_until calls it
@@ -71,7 +100,7 @@ settings_are() {
 
 # shellcheck disable=SC2317 # wait_until calls it
 one_helper() {
-	[ "$(cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' ' ' | grep -o -e "--run-dir $tmp/run " | wc -l)" -eq 2 ]
+	[ "$(cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' ' ' | grep -o -e "--run-dir $tmp/run " | wc -l)" -eq 3 ]
 }
 
 # shellcheck disable=SC2317 # wait_until calls it
@@ -120,8 +149,24 @@ expect 1 "a second daemon" "$pghotd" --user nobody --foreground --root "$root" -
 has err "another pghotd is running" "a second daemon says why"
 wait_until "its helper ends with it" one_helper
 same "and leaves the settings of the first" "$(settings)" "2 0 "
-kill -KILL "$(helper_pid)"
+then=$(helper_pid)
+kill -KILL "$then"
+wait_until "a helper that is killed is started again" another_helper
+wait_until "and used" status_names_no_helper
+same "it is told once" "$(grep -c 'ended by signal 9; another one is started' "$tmp/log")" 1
+wait_until "one that never lives for long is given up" given_up
+same "after five" "$(grep -c 'by signal 9; another one is started' "$tmp/log")" 5
 wait_until "status says that the helper is gone" status_names_helper
+has status "restart pghotd" "and what to do"
+end_daemon -TERM
+same "it ends with status 0 all the same" "$status" 0
+wait_until "what kept the helper puts back the settings" settings_are "0 65536 "
+
+run_pghotd || finish
+then=$(helper_pid)
+kill -KILL "$(keeper_pid)"
+kill -KILL "$then"
+wait_until "status says that a helper is gone which nobody keeps" status_names_helper
 end_daemon -TERM
 same "it ends with status 0 all the same" "$status" 0
 same "with nobody to put back the settings" "$(settings)" "2 0 "

@@ -79,6 +79,26 @@ static pthread_t start_pair(int *ret_fd)
 	return start();
 }
 
+static int keeper; /* its end of the lifeline */
+
+/* As helper_keep() does. */
+static void send_forked(int fd)
+{
+	CU_ASSERT_EQUAL(privops_wire_send(keeper, "", 1, fd), 0);
+	close(fd);
+}
+
+static int adopt(int fd)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		abort();
+	keeper = pair[1];
+	send_forked(fd);
+	return privops_client_adopt(&client, pair[0]);
+}
+
 static pthread_t start_listening(void)
 {
 	params.listen_fd = privops_serve_listen(path, getegid());
@@ -119,7 +139,7 @@ static void all_verbs_work(void)
 
 	setup();
 	thread = start_pair(&fd);
-	CU_ASSERT_EQUAL(privops_client_adopt(&client, fd), 0);
+	CU_ASSERT_EQUAL(adopt(fd), 0);
 	priv = through_client();
 	fd = privops_event_open(&priv, &attr, 0);
 	CU_ASSERT(fd >= 0);
@@ -153,7 +173,46 @@ static void all_verbs_work(void)
 	bench_done(&b);
 }
 
-static void a_forked_helper_is_gone_for_good(void)
+static void a_forked_helper_is_followed_by_the_next(void)
+{
+	struct perf_event_attr attr = fault_attr();
+	struct privops priv;
+	pthread_t thread;
+	int fd, stale[2];
+
+	setup();
+	thread = start_pair(&fd);
+	CU_ASSERT_EQUAL(adopt(fd), 0);
+	priv = through_client();
+	shutdown(params.conn_fd, SHUT_RDWR);
+	CU_ASSERT_EQUAL(end(thread), 0);
+	/* One that came and went unnoticed, and the one that is there. */
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, stale) < 0)
+		abort();
+	close(stale[1]);
+	send_forked(stale[0]);
+	thread = start_pair(&fd);
+	send_forked(fd);
+	/* The request itself survives. */
+	fd = privops_event_open(&priv, &attr, 0);
+	CU_ASSERT(fd >= 0);
+	close(fd);
+	CU_ASSERT_EQUAL(privops_client_look(&client), 0);
+	shutdown(params.conn_fd, SHUT_RDWR);
+	CU_ASSERT_EQUAL(end(thread), 0);
+	/* None is there yet: it is told, and nobody waits for it a second time. */
+	CU_ASSERT_EQUAL(privops_client_look(&client), -ECONNRESET);
+	thread = start_pair(&fd);
+	send_forked(fd);
+	CU_ASSERT_EQUAL(privops_client_look(&client), 0);
+	CU_ASSERT_EQUAL(privops_setting_set(&priv, SETTING_NUMA_PROMOTE_RATE, 0), 0);
+	privops_client_done(&client);
+	CU_ASSERT_EQUAL(end(thread), 0);
+	close(keeper);
+	bench_done(&b);
+}
+
+static void without_a_keeper_a_forked_helper_is_gone_for_good(void)
 {
 	struct perf_event_attr attr = fault_attr();
 	struct privops priv;
@@ -162,9 +221,10 @@ static void a_forked_helper_is_gone_for_good(void)
 
 	setup();
 	thread = start_pair(&fd);
-	CU_ASSERT_EQUAL(privops_client_adopt(&client, fd), 0);
+	CU_ASSERT_EQUAL(adopt(fd), 0);
 	priv = through_client();
-	/* Its end, as its process would close it. */
+	/* Their ends, as the processes would close them. */
+	close(keeper);
 	shutdown(params.conn_fd, SHUT_RDWR);
 	CU_ASSERT_EQUAL(end(thread), 0);
 	CU_ASSERT(privops_event_open(&priv, &attr, 0) < 0);
@@ -359,8 +419,9 @@ static void strange_answers_are_refused(void)
 		CU_ASSERT_EQUAL(privops_wire_send(pair[1], &answers[i].reply, answers[i].bytes,
 						  answers[i].fd ? pair[1] : -1),
 				0);
-		CU_ASSERT_EQUAL(privops_client_adopt(&client, pair[0]), answers[i].want);
+		CU_ASSERT_EQUAL(adopt(pair[0]), answers[i].want);
 		privops_client_done(&client);
+		close(keeper);
 		close(pair[1]);
 		/* No descriptor that came along is left. */
 		CU_ASSERT_EQUAL(dup(0), lowest);
@@ -412,7 +473,7 @@ static void no_room_for_a_descriptor_is_told(void)
 	/* A helper with room of its own: what it says to hello and to the request is there already. */
 	CU_ASSERT_EQUAL(privops_wire_send(pair[1], &reply, PRIVOPS_REPLY_MIN, -1), 0);
 	CU_ASSERT_EQUAL(privops_wire_send(pair[1], &reply, PRIVOPS_REPLY_MIN, pair[1]), 0);
-	CU_ASSERT_EQUAL(privops_client_adopt(&client, pair[0]), 0);
+	CU_ASSERT_EQUAL(adopt(pair[0]), 0);
 	priv = through_client();
 	fd = dup(0);
 	close(fd);
@@ -428,8 +489,9 @@ static void no_room_for_a_descriptor_is_told(void)
 	bench_done(&b);
 }
 
-TEST_MAIN(privops_client, TEST(all_verbs_work), TEST(a_forked_helper_is_gone_for_good),
-	  TEST(a_file_that_is_no_socket_stays), TEST(a_helper_that_is_started_again_is_found),
-	  TEST(a_request_survives_a_new_helper), TEST(a_socket_of_somebody_else_is_not_used),
-	  TEST(a_stranger_is_turned_away), TEST(many_strangers_are_few_lines), TEST(strange_answers_are_refused),
+TEST_MAIN(privops_client, TEST(all_verbs_work), TEST(a_forked_helper_is_followed_by_the_next),
+	  TEST(without_a_keeper_a_forked_helper_is_gone_for_good), TEST(a_file_that_is_no_socket_stays),
+	  TEST(a_helper_that_is_started_again_is_found), TEST(a_request_survives_a_new_helper),
+	  TEST(a_socket_of_somebody_else_is_not_used), TEST(a_stranger_is_turned_away),
+	  TEST(many_strangers_are_few_lines), TEST(strange_answers_are_refused),
 	  TEST(descriptors_that_are_sent_along_are_closed), TEST(no_room_for_a_descriptor_is_told))

@@ -21,9 +21,16 @@ main_has()
 	sed -n "s/^$1:[[:space:]]*//p" "/proc/$PGHOTD_PID/status"
 }
 
-helper_pid()
+# The process of that name.
+pid_of()
 {
-	grep -lx pghotd-helper /proc/[0-9]*/comm 2>/dev/null | cut -d / -f 3
+	grep -lx "$1" /proc/[0-9]*/comm 2>/dev/null | cut -d / -f 3
+}
+
+another_helper()
+{
+	helper_now=$(pid_of pghotd-helper)
+	[ -n "$helper_now" ] && [ "$helper_now" != "$helper_then" ]
 }
 
 cpus()
@@ -92,7 +99,22 @@ wait_for 30 logged_refusals
 check "the log says so" "$(grep -c 'is refused: it isn.t on the list' "$OUT/pghotd.log")" -ge 9
 check "the settings are still as they were set" "$(cat "$NUMAB") $(cat "$RATE")" = "2 0"
 
-kill -KILL "$(helper_pid)"
+helper_then=$(pid_of pghotd-helper)
+kill -KILL "$helper_then"
+if wait_for 60 another_helper; then
+	ok "a helper that is killed is started again"
+else
+	not_ok "a helper that is killed is started again" "was $helper_then, is ${helper_now:-none}"
+fi
+echo 0 > $online
+echo 1 > $online
+if wait_for 60 both_cpus; then
+	ok "and opens events for a CPU that came back"
+else
+	not_ok "and opens events for a CPU that came back" "$(cpus) of 2 are"
+fi
+kill -KILL "$(pid_of pghotd-keeper)"
+kill -KILL "$(pid_of pghotd-helper)"
 if wait_for 60 told_lost; then
 	ok "status says that the helper is gone"
 else
