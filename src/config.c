@@ -13,6 +13,7 @@
 #include "config_rules.h"
 #include "config_scan.h"
 #include "config_value.h"
+#include "hash.h"
 
 /* Far more than any configuration; it bounds what a wrong path costs. */
 #define FILE_MAX_BYTES (1u << 20)
@@ -343,13 +344,10 @@ static int check_writers(const struct config_where *where, const struct stat *st
 	return -EPERM;
 }
 
-/* FNV-1a of 64 bits. */
 uint64_t config_mark(const char *text, size_t len)
 {
-	uint64_t mark = 0xcbf29ce484222325;
+	uint64_t mark = hash_fnv1a(HASH_FNV1A_START, text, len);
 
-	for (size_t i = 0; i < len; i++)
-		mark = (mark ^ (unsigned char)text[i]) * 0x100000001b3;
 	return mark ? mark : 1;
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "hash.h"
 #include "parse.h"
 #include "rules.h"
 
@@ -149,19 +150,9 @@ bool rules_same(const struct rules *a, const struct rules *b)
 	return true;
 }
 
-/* FNV-1a. */
-static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t n)
-{
-	const unsigned char *p = bytes;
-
-	for (size_t i = 0; i < n; i++)
-		hash = (hash ^ p[i]) * UINT64_C(0x100000001b3);
-	return hash;
-}
-
 uint64_t rules_hash(const struct rules *rules)
 {
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+	uint64_t hash = HASH_FNV1A_START;
 
 	for (int i = 0; i < rules->n; i++) {
 		const struct rule *r = &rules->rule[i];
@@ -169,8 +160,8 @@ uint64_t rules_hash(const struct rules *rules)
 					    r->target_nid, r->rate_mib_per_sec, r->min_rss_mib,
 					    r->policy,     r->fast_max_percent };
 
-		hash = hash_bytes(hash, r->match, strlen(r->match) + 1);
-		hash = hash_bytes(hash, numbers, sizeof(numbers));
+		hash = hash_fnv1a(hash, r->match, strlen(r->match) + 1);
+		hash = hash_fnv1a(hash, numbers, sizeof(numbers));
 	}
 	return hash;
 }

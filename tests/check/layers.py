@@ -30,7 +30,7 @@ BELOW = {
     "program": {"base", "facts", "data", "control", "simulator", "program"},
 }
 # Headers without a source of their own name.
-HEADER_ONLY = {"build_config": "base", "cleanup": "base", "sample": "facts", "options_undef": "facts", "options_rest": "facts",
+HEADER_ONLY = {"build_config": "base", "cleanup": "base", "hash": "base", "sample": "facts", "options_undef": "facts", "options_rest": "facts",
                "options": "facts", "verbs": "base", "messages": "base", "buffers": "facts", "ibs": "data", "record": "data", "evidence": "data"}
 
 # stage: what else of the data plane it may include.
