@@ -288,19 +288,24 @@ static uint64_t hash_of(const struct config *config)
 	return hash ? hash : 1;
 }
 
+static void expect(struct manage *manage, uint64_t hash)
+{
+	/* Mostly it is the same: then no cache line changes hands. */
+	if (atomic_load_explicit(&manage->expected, memory_order_relaxed) != hash)
+		atomic_store_explicit(&manage->expected, hash, memory_order_relaxed);
+}
+
 void manage_expect(struct manage *manage, const struct config *config)
 {
-	uint64_t hash = manage ? hash_of(config) : 0;
-
-	/* Mostly it is the same: then no cache line changes hands. */
-	if (manage && atomic_load_explicit(&manage->expected, memory_order_relaxed) != hash)
-		atomic_store_explicit(&manage->expected, hash, memory_order_relaxed);
+	if (manage)
+		expect(manage, hash_of(config));
 }
 
 /* A change of the rules holds at once: all that was found by the old ones is forgotten. */
 static void take_rules(struct manage *manage, const struct config *config)
 {
 	uint8_t kinds = kinds_of(config);
+	uint64_t hash;
 
 	if (manage->has_rules && manage->manage_default == config->manage_default && manage->kinds == kinds &&
 	    rules_same(&manage->rules, &config->manage_rules))
@@ -312,8 +317,9 @@ static void take_rules(struct manage *manage, const struct config *config)
 		forget(manage);
 	manage_fast_forget(manage->fast);
 	manage->has_rules = true;
-	manage_expect(manage, config);
-	atomic_store_explicit(&manage->taken, hash_of(config), memory_order_release); /* A3 */
+	hash = hash_of(config);
+	expect(manage, hash);
+	atomic_store_explicit(&manage->taken, hash, memory_order_release); /* A3 */
 }
 
 static uint64_t make_word(enum manage_verdict verdict, enum manage_reason reason, unsigned int kinds, int rule, int nid,
