@@ -77,9 +77,7 @@ static int explain(const struct ctl_client *client, const char *path, int r, cha
 		else
 			snprintf(error, CTL_CLIENT_ERROR_MAX,
 				 "pghotd is not running: nobody answers at %s (start it: systemctl start pghotd; why "
-				 "it "
-				 "stopped: "
-				 "journalctl -u pghotd)",
+				 "it stopped: journalctl -u pghotd)",
 				 path);
 		return -ECONNREFUSED;
 	case -EACCES:

@@ -321,8 +321,7 @@ static void begin_live(struct top *top)
 	else if (r == -ENODEV)
 		fprintf(stderr,
 			"pghotctl: nothing is known here of a terminal \"%.40s\" (TERM) on which a screen could be "
-			"drawn "
-			"anew; so one follows the other\n",
+			"drawn anew; so one follows the other\n",
 			term ? term : "");
 	else if (r == -ENOSYS && isatty(STDOUT_FILENO))
 		fputs("pghotctl: this build has no ncurses, so one screen follows the other\n", stderr);
