@@ -410,17 +410,36 @@ static void put_proc(struct rig *rig, const char *policy)
 	put_proc_of(rig, PID, "0::/a.slice", 16, policy);
 }
 
-/* Whole regions are no less left alone than pages: nothing moves unseen, and then only what is not bound. */
-static void regions_are_left_alone_too(void)
+/* Its migrator asks who may be moved: everybody, but for what a rule says. */
+static struct manage *manage_rig(struct rig *rig)
 {
-	struct rig *rig = region_rig();
 	struct manage *manage = manage_new(rig->owners, &rig->machine.root, &rig->clock, rig->topology);
-	uint64_t left;
 
 	rig->config.manage_default = true;
 	rig->params.manage = manage;
 	migrator_free(rig->migrator);
 	rig->migrator = migrator_new(&rig->params);
+	return manage;
+}
+
+/* For what put_proc() shows; the rest is the caller's. */
+static struct rule *only_rule(struct rig *rig)
+{
+	struct rule *rule = &rig->config.manage_rules.rule[0];
+
+	rule_init(rule);
+	strcpy(rule->match, "cgroup:/a.slice");
+	rig->config.manage_rules.n = 1;
+	return rule;
+}
+
+/* Whole regions are no less left alone than pages: nothing moves unseen, and then only what is not bound. */
+static void regions_are_left_alone_too(void)
+{
+	struct rig *rig = region_rig();
+	struct manage *manage = manage_rig(rig);
+	uint64_t left;
+
 	map(rig, 0, 16, 2, 0);
 	put_proc(rig, "bind:2");
 	run(rig, 14, 160, 16, PAGES, 1);
@@ -442,18 +461,11 @@ static void regions_are_left_alone_too(void)
 static void a_target_that_cannot_be_leaves_it_alone(void)
 {
 	struct rig *rig = region_rig();
-	struct manage *manage = manage_new(rig->owners, &rig->machine.root, &rig->clock, rig->topology);
-	struct rule *rule = &rig->config.manage_rules.rule[0];
+	struct manage *manage = manage_rig(rig);
+	struct rule *rule = only_rule(rig);
 	bool said = false;
 
-	rig->config.manage_default = true;
-	rule_init(rule);
-	strcpy(rule->match, "cgroup:/a.slice");
 	rule->target_nid = 3;
-	rig->config.manage_rules.n = 1;
-	rig->params.manage = manage;
-	migrator_free(rig->migrator);
-	rig->migrator = migrator_new(&rig->params);
 	map(rig, 0, 16, 2, 0);
 	put_proc(rig, "default");
 	for (int i = 0; i < 140; i++) {
@@ -477,19 +489,12 @@ static void a_target_that_cannot_be_leaves_it_alone(void)
 static void a_rule_does_not_wait_for_the_target_of_others(void)
 {
 	struct rig *rig = region_rig();
-	struct manage *manage = manage_new(rig->owners, &rig->machine.root, &rig->clock, rig->topology);
-	struct rule *rule = &rig->config.manage_rules.rule[0];
+	struct manage *manage = manage_rig(rig);
+	struct rule *rule = only_rule(rig);
 
-	rig->config.manage_default = true;
 	rig->config.target_nid = 0;
 	rig->kernel.free_pages[0] = RIG_NODE_PAGES / 100;
-	rule_init(rule);
-	strcpy(rule->match, "cgroup:/a.slice");
 	rule->target_nid = 1;
-	rig->config.manage_rules.n = 1;
-	rig->params.manage = manage;
-	migrator_free(rig->migrator);
-	rig->migrator = migrator_new(&rig->params);
 	map(rig, 0, 16, 2, 0);
 	put_proc(rig, "default");
 	for (int i = 0; i < 7; i++) {
@@ -507,19 +512,12 @@ static void who_waits_for_a_rule_holds_nobody_up(void)
 {
 	const uint32_t other = PID + 1;
 	struct rig *rig = region_rig();
-	struct manage *manage = manage_new(rig->owners, &rig->machine.root, &rig->clock, rig->topology);
-	struct rule *rule = &rig->config.manage_rules.rule[0];
+	struct manage *manage = manage_rig(rig);
+	struct rule *rule = only_rule(rig);
 	struct decider_view view;
 	unsigned int late = 0;
 
-	rig->config.manage_default = true;
-	rule_init(rule);
-	strcpy(rule->match, "cgroup:/a.slice");
 	rule->rate_mib_per_sec = 0;
-	rig->config.manage_rules.n = 1;
-	rig->params.manage = manage;
-	migrator_free(rig->migrator);
-	rig->migrator = migrator_new(&rig->params);
 	for (uint64_t i = 0; i < 440; i++)
 		fake_folio_add(rig_process(rig, PID), rig_addr(PID, i * PAGES), RIG_HUGE, 2, 0);
 	for (uint64_t i = 0; i < 8 * PAGES; i++)
@@ -561,19 +559,12 @@ static void a_rule_has_its_policy(void)
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct rig *rig = region_rig();
-		struct manage *manage = manage_new(rig->owners, &rig->machine.root, &rig->clock, rig->topology);
-		struct rule *rule = &rig->config.manage_rules.rule[0];
+		struct manage *manage = manage_rig(rig);
+		struct rule *rule = only_rule(rig);
 		uint64_t near;
 
-		rig->config.manage_default = true;
 		rig->config.promote_policy = cases[i].config;
-		rule_init(rule);
-		strcpy(rule->match, "cgroup:/a.slice");
 		rule->policy = cases[i].rule;
-		rig->config.manage_rules.n = 1;
-		rig->params.manage = manage;
-		migrator_free(rig->migrator);
-		rig->migrator = migrator_new(&rig->params);
 		map(rig, 0, 16, 2, 0);
 		put_proc(rig, "default");
 		for (int k = 0; k < 12; k++) {

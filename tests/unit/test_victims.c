@@ -269,22 +269,29 @@ static void what_lies_far_apart_is_found(void)
 	vrig_free(&v);
 }
 
+/* @n mappings of process 100, each of @pages, each @step pages behind the one before. */
+static void put_many_maps(struct victims_rig *v, uint64_t n, uint64_t pages, uint64_t step)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *to = open_memstream(&text, &size);
+
+	for (uint64_t i = 0; i < n; i++)
+		fprintf(to, "%llx-%llx rw-p 00000000 00:00 0 \n", (unsigned long long)rig_addr(PID, i * step),
+			(unsigned long long)rig_addr(PID, i * step + pages));
+	fclose(to);
+	machine_put(&v->rig->machine, "proc/100/maps", "%s", text);
+	free(text);
+}
+
 /* Each of many mappings has its turn, though one round can't go through all. */
 static void each_of_many_mappings_has_its_turn(void)
 {
-	char *maps = NULL;
-	size_t size;
-	FILE *to = open_memstream(&maps, &size);
 	struct victims_rig v;
 
 	vrig_new(&v);
 	vrig_maps(&v, PID, 0, PAGES);
-	for (unsigned long long i = 0; i < 1000; i++)
-		fprintf(to, "%llx-%llx rw-p 00000000 00:00 0 \n", (unsigned long long)rig_addr(PID, i * 20 * PAGES),
-			(unsigned long long)rig_addr(PID, (i * 20 + 10) * PAGES));
-	fclose(to);
-	machine_put(&v.rig->machine, "proc/100/maps", "%s", maps);
-	free(maps);
+	put_many_maps(&v, 1000, 10 * PAGES, 20 * PAGES);
 	vrig_map(&v, PID, 19985 * PAGES, PAGES, RIG_PAGE, 0, 0);
 	CU_ASSERT(find_one(&v, 0, QUIET_SEC + 150));
 	vrig_free(&v);
@@ -294,19 +301,11 @@ static void each_of_many_mappings_has_its_turn(void)
 static void mappings_are_known_by_what_is_there(void)
 {
 	struct victims_maps maps = { 0 };
-	char *text = NULL;
-	size_t size;
-	FILE *to = open_memstream(&text, &size);
 	struct victims_rig v;
 
 	vrig_new(&v);
 	vrig_maps(&v, PID, 0, PAGES);
-	for (unsigned long long i = 0; i < 30000; i++)
-		fprintf(to, "%llx-%llx rw-p 00000000 00:00 0 \n", (unsigned long long)rig_addr(PID, i * 2 * PAGES),
-			(unsigned long long)rig_addr(PID, (i * 2 + 1) * PAGES));
-	fclose(to);
-	machine_put(&v.rig->machine, "proc/100/maps", "%s", text);
-	free(text);
+	put_many_maps(&v, 30000, PAGES, 2 * PAGES);
 	CU_ASSERT_EQUAL(victims_maps_begin(&maps, &v.rig->machine.root), 0);
 	while (victims_maps_next(&maps, &v.rig->machine.root, v.rig->owners, v.rig->now_ns))
 		;
